@@ -1,0 +1,1 @@
+"""The agent: messages, session tree and the tool loop."""

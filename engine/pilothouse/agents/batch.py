@@ -1,0 +1,207 @@
+"""The tool calls of one turn: each gets exactly one result before the turn closes, whatever happens."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+from pilothouse.agents.events import (
+    Emit,
+    MessageEnd,
+    MessageStart,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    ToolExecutionUpdate,
+)
+from pilothouse.agents.journal import Recorder
+from pilothouse.agents.messages import ToolCall, ToolResultMessage, now_ms
+from pilothouse.agents.preflight import Preflight, Ready, Refused, error_result
+from pilothouse.agents.turns import Turn
+from pilothouse.records.values import ValueRefused
+from pilothouse.store.errors import StoreError
+from pilothouse.tools.tool import ToolInvocation, ToolResult
+
+_NOT_BEGUN = "Operation aborted"
+_BEGUN = "Operation aborted while the tool ran; what it had done by then is done"
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One call on its way to its result."""
+
+    ordinal: int
+    call: ToolCall
+    result: ToolResultMessage | None = None
+    answer: ToolResult | None = None
+    announced: bool = False
+    unrecorded: bool = False
+
+    def take(self, answer: ToolResult) -> None:
+        """Raises ValueError for an answer that makes no message."""
+        self.result = _message(self.call, answer)
+        self.answer = answer
+
+    @property
+    def args(self) -> JsonValue:
+        return self.call.arguments if self.call.arguments_text is None else self.call.arguments_text
+
+
+class Batch:
+    """Runs the calls of a turn that have no result yet.
+
+    Side by side by default: all are checked in the order of the message, then run at once, and their result
+    messages follow in the order of the message. One sequential tool makes the batch go call by call.
+    """
+
+    def __init__(self, turn: Turn, preflight: Preflight, recorder: Recorder, emit: Emit) -> None:
+        self._turn = turn
+        self._preflight = preflight
+        self._recorder = recorder
+        self._emit = emit
+        self.results = turn.appended
+        """The results that are in the session, in the order of the calls."""
+        first = len(turn.appended)
+        calls = enumerate(turn.message.tool_calls[first:], first)
+        self._slots = [_Slot(ordinal, call, turn.recorded.get(ordinal)) for ordinal, call in calls]
+
+    async def run(self) -> None:
+        """Ends with all results in the session. A cancellation is an abort: the calls without a result get
+        one that says so, then the cancellation is raised."""
+        try:
+            if self._sequential():
+                await self._one_by_one()
+            else:
+                await self._side_by_side()
+        except asyncio.CancelledError:
+            await self._abort()
+            raise
+
+    def _sequential(self) -> bool:
+        tools = (self._preflight.tools.find(slot.call.name) for slot in self._slots)
+        return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
+
+    async def _one_by_one(self) -> None:
+        for slot in self._slots:
+            if ready := await self._prepare(slot):
+                await self._execute(slot, ready)
+            await self._append([slot])
+
+    async def _side_by_side(self) -> None:
+        prepared = [(slot, await self._prepare(slot)) for slot in self._slots]
+        await self._execute_all([(slot, ready) for slot, ready in prepared if ready])
+        await self._append(self._slots)
+
+    async def _prepare(self, slot: _Slot) -> Ready | None:
+        if slot.result is not None:
+            return None
+        await self._emit(ToolExecutionStart(slot.call.id, slot.call.name, slot.args))
+        slot.announced = True
+        try:
+            return await self._preflight.check(self._turn.message, slot.ordinal, slot.call)
+        except Refused as refused:
+            slot.take(refused.result)
+            await self._settle(slot)
+            return None
+
+    async def _execute_all(self, ready: list[tuple[_Slot, Ready]]) -> None:
+        if len(ready) == 1:
+            await self._execute(*ready[0])
+            return
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot, call in ready:
+                    group.create_task(self._execute(slot, call))
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+
+    async def _execute(self, slot: _Slot, ready: Ready) -> None:
+        cancelled = _cancellations()
+        if await self._intend(slot, ready):
+            await self._call(slot, ready)
+            try:
+                await self._record(slot)
+            except ValueRefused as error:
+                slot.take(error_result("ToolRaised", f"The result of the tool cannot be stored: {error}"))
+                await self._record(slot)
+        await self._settle(slot)
+        if _cancellations() > cancelled:
+            raise asyncio.CancelledError("a tool kept the cancellation to itself")
+
+    async def _intend(self, slot: _Slot, ready: Ready) -> bool:
+        slot.unrecorded = True
+        try:
+            await self._recorder.intend(self._turn, ready.prepared)
+        except ValueRefused as error:
+            slot.unrecorded = False
+            slot.take(error_result("MalformedArguments", f"Not executed: {error}."))
+        return slot.unrecorded
+
+    async def _call(self, slot: _Slot, ready: Ready) -> None:
+        async def on_update(partial: ToolResult) -> None:
+            if slot.answer is None:
+                await self._emit(ToolExecutionUpdate(slot.call.id, slot.call.name, slot.args, partial))
+
+        cancelled = _cancellations()
+        try:
+            slot.take(await ready.tool.execute(ToolInvocation(slot.call.id, ready.arguments, on_update)))
+        except StoreError:
+            raise
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and _cancellations() > cancelled:
+                raise
+            slot.take(error_result("ToolRaised", str(error) or type(error).__name__))
+
+    async def _record(self, slot: _Slot) -> None:
+        if slot.result is not None:
+            await self._recorder.record(self._turn, slot.ordinal, slot.result)
+            slot.unrecorded = False
+
+    async def _settle(self, slot: _Slot) -> None:
+        """Announces the end of a call whose start was announced, once."""
+        if slot.announced and slot.answer is not None:
+            slot.announced = False
+            await self._emit(ToolExecutionEnd(slot.call.id, slot.call.name, slot.answer))
+
+    async def _append(self, slots: list[_Slot]) -> None:
+        messages = tuple(slot.result for slot in slots if slot.result is not None)
+        if not messages:
+            return
+        await self._recorder.append(messages)
+        self.results += messages
+        for message in messages:
+            await self._emit(MessageStart(message))
+            await self._emit(MessageEnd(message))
+
+    async def _abort(self) -> None:
+        """Best effort: what the store does not take now is found unfinished by whoever resumes."""
+        for slot in self._slots:
+            if slot.result is None:
+                slot.take(error_result("Aborted", _BEGUN if slot.unrecorded else _NOT_BEGUN))
+            if slot.unrecorded:
+                with suppress(StoreError):
+                    await self._record(slot)
+            await self._settle(slot)
+        with suppress(StoreError):
+            await self._append(self._slots[len(self.results) - len(self._turn.appended) :])
+
+
+def _cancellations() -> int:
+    """How often this task was asked to end; a CancelledError without a request is a tool's own doing."""
+    task = asyncio.current_task()
+    return task.cancelling() if task else 0
+
+
+def _message(call: ToolCall, result: ToolResult) -> ToolResultMessage:
+    hint = {"terminate": True} if result.terminate else {}
+    return ToolResultMessage(
+        tool_call_id=call.id,
+        tool_name=call.name,
+        content=result.content,
+        details=result.details,
+        is_error=result.is_error,
+        usage=result.usage,
+        added_tool_names=result.added_tool_names or None,
+        timestamp=now_ms(),
+        **hint,
+    )

@@ -1,0 +1,112 @@
+"""The bounds of one task: what it may spend, and the signs that it goes in circles.
+
+Everything is counted from the messages of the branch, so a process that resumes the task counts on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pilothouse.agents.hooks import Block, GatedCall
+from pilothouse.agents.messages import AssistantMessage, Cost, Message, ToolResultMessage, Usage
+from pilothouse.agents.preflight import CALL_FAILURES
+from pilothouse.agents.turns import failed
+from pilothouse.records.failures import Failure, FailureCode
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one task may use; None sets no limit. `duration` in seconds is the time that processes worked on
+    it. `consecutive_errors`: turns in a row in which no call could be made at all. `repeated_calls`: turns
+    in a row that ask for exactly the same calls; the last of them is not executed."""
+
+    turns: int = 20
+    tool_calls: int | None = None
+    tokens: int | None = None
+    duration: float | None = None
+    tool_calls_per_turn: int = 5
+    consecutive_errors: int | None = 3
+    repeated_calls: int | None = 3
+
+
+class Bounds:
+    """Counts, blocks calls that are over a limit, and says which limit ends the task. It is a Gate."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.usage = Usage()
+        self.turns = 0
+        self._limits = limits
+        self._calls = 0
+        self._latest: Sequence[tuple[object, ...]] = ()
+        self._repeats = 0
+        self._latest_failed = 0
+        self._errors = 0
+
+    def observe(self, message: Message) -> None:
+        """Takes note of a message that was added to the branch."""
+        if isinstance(message, AssistantMessage):
+            self._spend(message.usage)
+            if not failed(message):
+                self.turns += 1
+                self._observe_calls(message)
+        elif isinstance(message, ToolResultMessage):
+            self._spend(message.usage)
+            self._observe_result(message)
+
+    async def before_tool_call(self, call: GatedCall) -> Block | None:
+        if _reached(self._repeats, self._limits.repeated_calls):
+            return Block(f"Not executed: the same call was made {self._repeats} times in a row.")
+        index = self._calls - len(call.message.tool_calls) + call.ordinal
+        if _reached(index, self._limits.tool_calls):
+            return Block(f"Not executed: the budget of {self._limits.tool_calls} tool calls is used up.")
+        return None
+
+    def exceeded(self) -> Failure | None:
+        """The limit that forbids another turn; asked where there would be one."""
+        limits = self._limits
+        if _reached(self._repeats, limits.repeated_calls):
+            text = f"the model made the same call {self._repeats} times in a row"
+            return Failure(FailureCode.EXE, text, "LoopDetected")
+        if _reached(self._errors, limits.consecutive_errors):
+            text = f"no tool call could be made in {self._errors} turns in a row"
+            return Failure(FailureCode.EXE, text, "ErrorLimit")
+        if limits.tool_calls is not None and self._calls > limits.tool_calls:
+            return _spent(f"{limits.tool_calls} tool calls", "ToolCallLimit")
+        if _reached(self.usage.total_tokens, limits.tokens):
+            return _spent(f"{limits.tokens} tokens", "TokenLimit")
+        if _reached(self.turns, limits.turns):
+            return _spent(f"{limits.turns} turns", "TurnLimit")
+        return None
+
+    def _observe_calls(self, message: AssistantMessage) -> None:
+        calls = [(call.name, call.arguments, call.arguments_text) for call in message.tool_calls]
+        self._repeats = self._repeats + 1 if calls and calls == self._latest else min(len(calls), 1)
+        self._latest = calls
+        self._latest_failed = 0
+        self._calls += len(calls)
+
+    def _observe_result(self, result: ToolResultMessage) -> None:
+        details = result.details
+        if not isinstance(details, dict) or details.get("error") not in CALL_FAILURES:
+            self._errors = 0
+            return
+        self._latest_failed += 1
+        if self._latest_failed == len(self._latest):
+            self._errors += 1
+
+    def _spend(self, usage: Usage | None) -> None:
+        if usage:
+            self.usage = _sum(self.usage, usage)
+
+
+def _reached(count: int, limit: int | None) -> bool:
+    return limit is not None and count >= limit
+
+
+def _spent(what: str, reason: str) -> Failure:
+    return Failure(FailureCode.RES, f"the budget of {what} is used up, and the task is not done", reason)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    cost = Cost(**{name: getattr(one.cost, name) + getattr(other.cost, name) for name in Cost.model_fields})
+    tokens = {name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields if name != "cost"}
+    return Usage(**tokens, cost=cost)

@@ -1,0 +1,90 @@
+"""From an Agent's spec to what runs it: the task, the model's provider and the tools."""
+
+from collections.abc import Callable, Mapping
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from pilothouse.agents.bounds import Limits
+from pilothouse.agents.task import AgentTask
+from pilothouse.api.agent import AgentLimits, AgentSpec
+from pilothouse.api.fields import seconds
+from pilothouse.api.governance import Budget
+from pilothouse.api.languagemodel import ModelOptions
+from pilothouse.models import provider
+from pilothouse.models.factory import create
+from pilothouse.records.failures import Failed, FailureCode
+from pilothouse.records.runs import StepId
+from pilothouse.tools.builtin import builtin_tools
+from pilothouse.tools.registry import ToolRegistry
+from pilothouse.tools.sandbox.client import Sandbox
+
+_THINKING: Mapping[str, provider.ThinkingLevel] = {
+    "Off": "off",
+    "Minimal": "minimal",
+    "Low": "low",
+    "Medium": "medium",
+    "High": "high",
+    "XHigh": "xhigh",
+}
+
+
+def make_task(
+    spec: AgentSpec,
+    *,
+    session: UUID,
+    step: StepId,
+    attempt: int,
+    message: str,
+    arguments: Mapping[str, JsonValue],
+    instructions: str,
+) -> AgentTask:
+    """The task of one attempt. `instructions` is the system prompt, wherever the spec takes it from."""
+    return AgentTask(
+        session=session,
+        message=message,
+        arguments=arguments,
+        instructions=instructions,
+        description=spec.description or "",
+        output_schema=spec.outputs.schema_ if spec.outputs else None,
+        limits=_limits(spec.limits or AgentLimits(), (spec.governance and spec.governance.budget) or Budget()),
+        options=_options(spec.model.options or ModelOptions()),
+        attempt=attempt,
+        step=step,
+    )
+
+
+def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> provider.ModelProvider:
+    """The model's provider. `api_key` is asked before each call, so a key may change while the task runs."""
+    model = spec.model
+    script = [turn.manifest() for turn in model.script or ()]
+    try:
+        return create(model.provider, model=model.name, base_url=model.base_url, api_key=api_key, script=script)
+    except ValueError as error:
+        raise Failed(FailureCode.INP, str(error)) from None
+
+
+def make_tools(spec: AgentSpec, sandbox: Sandbox) -> ToolRegistry:
+    """The tools that the spec lists, working in the sandbox."""
+    names = [tool.builtin for tool in spec.tools if tool.builtin is not None]
+    return ToolRegistry(builtin_tools(names, sandbox, (spec.limits or AgentLimits()).output_bytes))
+
+
+def _limits(limits: AgentLimits, budget: Budget) -> Limits:
+    return Limits(
+        turns=budget.turns or Limits().turns,
+        tool_calls=budget.tool_calls,
+        tokens=budget.tokens,
+        duration=seconds(budget.duration) if budget.duration else None,
+        tool_calls_per_turn=limits.tool_calls_per_turn,
+        consecutive_errors=limits.consecutive_errors,
+        repeated_calls=limits.repeated_calls,
+    )
+
+
+def _options(options: ModelOptions) -> provider.ModelOptions:
+    return provider.ModelOptions(
+        temperature=options.temperature,
+        max_output_tokens=options.max_output_tokens,
+        thinking=_THINKING[options.thinking or "Off"],
+    )

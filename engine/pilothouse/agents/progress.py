@@ -1,0 +1,78 @@
+"""What is known of a task so far, reduced from the messages of its branch."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from pilothouse.agents.answers import Answer, AnswerSchema
+from pilothouse.agents.bounds import Bounds
+from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from pilothouse.agents.turns import failed, terminates
+from pilothouse.records.failures import Failure, FailureCode
+
+ANSWER_RETRIES = 2
+"""How often a model is asked again for an answer that satisfies the schema."""
+
+
+class Progress:
+    """Decides, after each turn, whether the task goes on; then holds its answer or its failure."""
+
+    def __init__(self, bounds: Bounds, schema: AnswerSchema | None) -> None:
+        self.text = ""
+        """The text of the final answer; before there is one, the last text that the model said."""
+        self.answer: Answer | None = None
+        self.failure: Failure | None = None
+        self.bounds = bounds
+        self._schema = schema
+        self._answers = 0
+
+    def observe(self, message: Message) -> None:
+        self.bounds.observe(message)
+        if not isinstance(message, AssistantMessage):
+            return
+        self.failure = _model_failure(message) if message.stop_reason == "error" else None
+        if failed(message):
+            return
+        if message.text or not message.tool_calls:
+            self.text = message.text
+        self._answers += not message.tool_calls
+
+    async def should_stop(self, message: AssistantMessage, results: Sequence[ToolResultMessage]) -> bool:
+        if all(map(terminates, results)):
+            return False
+        self.failure = self.bounds.exceeded()
+        return self.failure is not None
+
+    async def follow_ups(self) -> Sequence[Message]:
+        """The question again, with what was wrong, if the final answer does not satisfy the schema."""
+        if self._schema is None:
+            return ()
+        read = self._schema.read(self.text)
+        if isinstance(read, Answer):
+            self.answer = read
+            return ()
+        self.failure = self.bounds.exceeded() if self._answers <= ANSWER_RETRIES else _invalid(read.problems)
+        if self.failure:
+            return ()
+        text = f"This is not the answer that is needed: {read.problems}. Answer again, with the JSON value only."
+        return (UserMessage.of(text),)
+
+    def outputs(self, session: UUID) -> dict[str, JsonValue]:
+        body: dict[str, JsonValue] = {
+            "text": self.text,
+            "usage": self.bounds.usage.model_dump(mode="json", by_alias=True),
+            "turns": self.bounds.turns,
+            "session": str(session),
+        }
+        return body | ({"data": self.answer.data} if self.answer else {})
+
+
+def _invalid(problems: str) -> Failure:
+    text = f"the final answer does not satisfy the outputs schema after {ANSWER_RETRIES} more tries: {problems}"
+    return Failure(FailureCode.VAL, text, "OutputInvalid")
+
+
+def _model_failure(message: AssistantMessage) -> Failure:
+    code = message.error_code if message.error_code in set(FailureCode) else FailureCode.UNK
+    return Failure(FailureCode(code), message.error_message or "the model call failed", "ModelFailed")

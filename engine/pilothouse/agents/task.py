@@ -1,0 +1,136 @@
+"""An agent's task, from its prompt to its outputs: what one attempt of an agent step runs."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from pydantic import JsonValue
+
+from pilothouse.agents.answers import AnswerSchema
+from pilothouse.agents.bounds import Bounds, Limits
+from pilothouse.agents.events import AgentEvent, Emit, MessageEnd
+from pilothouse.agents.hooks import Gate, Gates
+from pilothouse.agents.journal import Journal
+from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.messages import Message, UserMessage
+from pilothouse.agents.progress import Progress
+from pilothouse.agents.prompt import system_prompt, user_prompt
+from pilothouse.agents.resume import find_position, outcome_unknown, worked
+from pilothouse.agents.session import SessionTree
+from pilothouse.models.provider import ModelOptions, ModelProvider
+from pilothouse.records.failures import Failure, FailureCode
+from pilothouse.records.runs import StepId
+from pilothouse.store.ports import AttemptStore
+from pilothouse.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class AgentTask:
+    """What the agent is to do, as plain data. `attempt` is the number of the step's attempt, from 1: the
+    same number continues the session, the next one starts a branch at its first message."""
+
+    session: UUID
+    message: str
+    arguments: Mapping[str, JsonValue] = field(default_factory=dict)
+    instructions: str = ""
+    description: str = ""
+    output_schema: Mapping[str, Any] | None = None
+    limits: Limits = field(default_factory=Limits)
+    options: ModelOptions = field(default_factory=ModelOptions)
+    attempt: int = 1
+    step: StepId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentResult:
+    """How the task ended. `outputs`: text, usage, turns, session, and data if there is an outputs schema; of
+    a task that failed they say how far it came."""
+
+    outputs: Mapping[str, JsonValue]
+    failure: Failure | None = None
+
+
+async def ignore(event: AgentEvent) -> None:
+    """Takes events for nobody."""
+
+
+async def run_agent(
+    task: AgentTask,
+    store: AttemptStore,
+    provider: ModelProvider,
+    tools: ToolRegistry,
+    emit: Emit = ignore,
+    gate: Gate | None = None,
+) -> AgentResult:
+    """Runs the task, or continues it where the session stands: nothing that is recorded is done again.
+
+    Raises SchemaRefused for an outputs schema that is none, and what the store raises: after Superseded
+    nothing more is written, done or announced. Cancelling closes the turn and raises CancelledError.
+    """
+    progress = Progress(Bounds(task.limits), _schema(task))
+    tree = await SessionTree.open(store, task.session, task.attempt)
+    position = await find_position(store, tree)
+    for message in position.messages:
+        progress.observe(message)
+    if position.unknown:
+        return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
+    config = _config(task, provider, Journal(store, tree, task.step), progress, gate)
+    context = Context(_system(task), position.messages, tools)
+    try:
+        async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
+            prompts = () if position.messages else (_prompt(task),)
+            await run_loop(context, config, _observed(progress, emit), prompts=prompts, resume=position.turn)
+    except TimeoutError:
+        if not clock.expired():
+            raise
+        progress.failure = _too_late(task.limits)
+    return AgentResult(progress.outputs(task.session), progress.failure)
+
+
+def _schema(task: AgentTask) -> AnswerSchema | None:
+    return None if task.output_schema is None else AnswerSchema(task.output_schema)
+
+
+def _system(task: AgentTask) -> str:
+    return system_prompt(task.instructions, task.description, task.output_schema)
+
+
+def _prompt(task: AgentTask) -> Message:
+    return UserMessage.of(user_prompt(task.message, task.arguments))
+
+
+def _config(
+    task: AgentTask, provider: ModelProvider, journal: Journal, progress: Progress, gate: Gate | None
+) -> LoopConfig:
+    return LoopConfig(
+        provider=provider,
+        recorder=journal,
+        gate=Gates(progress.bounds, gate) if gate else progress.bounds,
+        should_stop=progress.should_stop,
+        follow_ups=progress.follow_ups,
+        options=task.options,
+        response_schema=task.output_schema,
+        tool_calls_per_turn=task.limits.tool_calls_per_turn,
+    )
+
+
+def _observed(progress: Progress, emit: Emit) -> Emit:
+    """State first, then subscribers."""
+
+    async def announce(event: AgentEvent) -> None:
+        if isinstance(event, MessageEnd):
+            progress.observe(event.message)
+        await emit(event)
+
+    return announce
+
+
+def _time_left(limits: Limits, tree: SessionTree) -> float | None:
+    return None if limits.duration is None else limits.duration - worked(tree).total_seconds()
+
+
+def _too_late(limits: Limits) -> Failure:
+    text = f"the task took longer than its budget of {limits.duration:g} seconds"
+    return Failure(FailureCode.TMO, text, "TimeLimit")

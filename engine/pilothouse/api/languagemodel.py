@@ -1,0 +1,97 @@
+"""Which language model an Agent speaks to, and what a scripted one says."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from pilothouse.api.base import ApiModel
+from pilothouse.api.fields import FailureCode, Items, JsonObject, Text, Url
+from pilothouse.api.meta import SecretSource
+from pilothouse.api.rules import Rule, at_least_one, not_with
+
+Rules = tuple[Rule, ...]
+ToolName = Annotated[str, Text(128, 1, "^[A-Za-z0-9_.-]+$", says="must be a tool name: letters, digits, _, - and .")]
+Tokens = Annotated[int, Field(ge=0, le=2**53 - 1)]
+
+
+class ScriptedCall(ApiModel):
+    """A tool call of a scripted turn."""
+
+    rules: ClassVar[Rules] = (not_with("arguments", "argumentsText"),)
+
+    name: ToolName
+    arguments: JsonObject = Field(default_factory=dict)
+    arguments_text: Annotated[str, Text(65536)] | None = None
+    """Arguments that are no JSON object, as a weak model writes them."""
+    id: Annotated[str, Text(128, 1)] | None = None
+
+
+class ScriptedError(ApiModel):
+    """A failure of the provider."""
+
+    message: Annotated[str, Text(1024)]
+    code: FailureCode = "F-DEP"
+    retryable: bool = False
+
+
+class ScriptedUsage(ApiModel):
+    """What the provider says the turn took, in tokens."""
+
+    input: Tokens | None = None
+    output: Tokens | None = None
+    cache_read: Tokens | None = None
+    cache_write: Tokens | None = None
+
+
+class ScriptedTurn(ApiModel):
+    """What the scripted model says in one turn: thinking, text, tool calls; or an error after what stands beside it."""
+
+    rules: ClassVar[Rules] = (at_least_one("text", "thinking", "toolCalls", "error"),)
+
+    text: Annotated[str, Text(65536)] | None = None
+    thinking: Annotated[str, Text(65536)] | None = None
+    tool_calls: Annotated[tuple[ScriptedCall, ...], Items(32)] = ()
+    error: ScriptedError | None = None
+    usage: ScriptedUsage | None = None
+
+
+class ModelOptions(ApiModel):
+    """How the model answers; what is absent is left to the provider."""
+
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] | None = None
+    max_output_tokens: Annotated[int, Field(ge=1, le=10_000_000)] | None = None
+    thinking: Literal["Off", "Minimal", "Low", "Medium", "High", "XHigh"] | None = None
+    seed: int | None = None
+    stop: Annotated[tuple[Annotated[str, Text(256, 1)], ...], Items(16)] = ()
+
+
+class Model(ApiModel):
+    """The model and where it is served."""
+
+    rules: ClassVar[Rules] = (
+        Rule(
+            "self.provider == 'Scripted' ? has(self.script) : has(self.name) && !has(self.script)",
+            "script must be set when provider is Scripted, and name when it is not",
+            lambda model: _model_problem(model),
+        ),
+    )
+
+    provider: Literal["OpenAI", "Anthropic", "Scripted", "Local"]
+    name: Annotated[str, Text(256, 1)] | None = None
+    base_url: Url | None = Field(default=None, alias="baseURL")
+    api_key_from: SecretSource | None = None
+    """Mounted into the agent container as a file."""
+    options: ModelOptions | None = None
+    script: Annotated[tuple[ScriptedTurn, ...], Items(256, 1)] | None = None
+    """The turns of the provider Scripted, in order."""
+
+
+def _model_problem(model: Model) -> str | None:
+    if model.provider == "Scripted":
+        return None if model.script is not None else "script must be set when provider is Scripted"
+    if model.script is not None:
+        return f"script may be set only when provider is Scripted, not {model.provider}"
+    return None if model.name is not None else f"name must be set when provider is {model.provider}"

@@ -1,0 +1,191 @@
+"""The commands, their options and their help. What they do is imported only when they are called."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pilothouse import __version__
+
+app = typer.Typer(
+    name="pilothouse",
+    help="Run durable, governed AI agents and workflows: here with `run`, on a cluster with `kubectl apply`.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"
+
+
+class Verb(StrEnum):
+    """How a run is ended early."""
+
+    CANCEL = "Cancel"
+    STOP = "Stop"
+    TERMINATE = "Terminate"
+
+
+Files = Annotated[
+    list[Path], typer.Option("-f", "--filename", help="A file, a folder of files, or - for standard input.")
+]
+State = Annotated[
+    Path | None,
+    typer.Option(
+        "--state", envvar="PILOTHOUSE_STATE", help="Where runs are kept.", show_default="the user's data folder"
+    ),
+]
+Dsn = Annotated[
+    str | None,
+    typer.Option("--dsn", envvar="PILOTHOUSE_DSN", help="A PostgreSQL of your own instead of the embedded one."),
+]
+Namespace = Annotated[str, typer.Option("-n", "--namespace", help="The namespace.")]
+Output = Annotated[Format, typer.Option("-o", "--output", help="How the result is printed.")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
+MaybeRun = Annotated[str | None, typer.Argument(metavar="[RUN]", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
+Follow = Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")]
+
+
+@app.command()
+def run(
+    filename: Files,
+    param: Annotated[list[str] | None, typer.Option("--param", "-p", metavar="NAME=VALUE", help="A param.")] = None,
+    workflow: Annotated[str | None, typer.Option(help="Which Workflow, where the files hold several.")] = None,
+    namespace: Namespace = "default",
+    output: Output = Format.TEXT,
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """Run a Workflow on this machine, to its end."""
+    from pilothouse.cli import run as command
+    from pilothouse.cli.local import Where
+
+    request = command.Request(tuple(filename), tuple(param or ()), workflow, namespace)
+    _exit(command.start(Where.of(state, dsn), request, output.value))
+
+
+@app.command()
+def resume(
+    run: MaybeRun = None,
+    output: Output = Format.TEXT,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """Go on with a run that was interrupted: the one that is named, else the only one."""
+    from pilothouse.cli import run as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.resume(Where.of(state, dsn), run, namespace, output.value))
+
+
+@app.command()
+def cancel(
+    run: RunName,
+    verb: Annotated[
+        Verb, typer.Option(help="Stop lets running steps end; Terminate skips exit handlers.")
+    ] = Verb.CANCEL,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """End a run early."""
+    from pilothouse.cli import run as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.cancel(Where.of(state, dsn), run, verb.value, namespace))
+
+
+@app.command()
+def validate(filename: Files) -> None:
+    """Check files without running anything."""
+    from pilothouse.cli import run as command
+
+    _exit(command.check(tuple(filename)))
+
+
+@app.command("get")
+def get_(
+    run: MaybeRun = None,
+    output: Output = Format.TEXT,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """List the runs, or show one."""
+    from pilothouse.cli import show as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.get(Where.of(state, dsn), run, namespace, output.value))
+
+
+@app.command()
+def describe(run: RunName, namespace: Namespace = "default", state: State = None, dsn: Dsn = None) -> None:
+    """Tell all there is to tell of a run: steps, attempts, failures, events."""
+    from pilothouse.cli import show as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.describe(Where.of(state, dsn), run, namespace))
+
+
+@app.command()
+def logs(
+    run: RunName,
+    step: Annotated[str | None, typer.Argument(help="Only this step.")] = None,
+    follow: Follow = False,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """Print what the steps of a run printed, and what its agents said and did."""
+    from pilothouse.cli import logs as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.logs(Where.of(state, dsn), run, step, follow, namespace))
+
+
+@app.command()
+def events(
+    run: RunName,
+    follow: Follow = False,
+    output: Output = Format.TEXT,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """Print the events of a run in order."""
+    from pilothouse.cli import show as command
+    from pilothouse.cli.local import Where
+
+    _exit(command.events(Where.of(state, dsn), run, follow, namespace, output.value))
+
+
+@app.command()
+def migrate(state: State = None, dsn: Dsn = None) -> None:
+    """Bring the database to this version's schema."""
+    from pilothouse.cli import local as command
+
+    _exit(command.migrate_database(command.Where.of(state, dsn)))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(f"pilothouse {__version__}")
+
+
+def _exit(code: int) -> None:
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """The entry point of the `pilothouse` command."""
+    app(prog_name="pilothouse")

@@ -1,0 +1,35 @@
+"""The result of a run, printed when it has ended."""
+
+import json
+
+from pilothouse.cli.local import name_of
+from pilothouse.cli.printing import duration, print_data, print_text
+from pilothouse.cli.view import load, run_view
+from pilothouse.records.runs import Run, RunRef
+from pilothouse.store.ports import RunStore
+
+
+async def print_result(store: RunStore, ref: RunRef, output: str) -> None:
+    """The run's state, failure and outputs."""
+    snapshot = await store.snapshot(ref)
+    if output != "text":
+        print_data(await run_view(store, snapshot), output)
+        return
+    run = snapshot.run
+    took = duration((run.finished_at or snapshot.now) - run.created_at)
+    print_text(f"{name_of(run)} {run.state.value} in {took}")
+    if run.failure is not None:
+        print_text(f"{run.failure}")
+    await print_outputs(store, run)
+
+
+async def print_outputs(store: RunStore, run: Run) -> None:
+    """Each output under its name: a text as it is, anything else as JSON."""
+    if run.outputs:
+        print_text("\nOutputs:")
+    for name, stored in run.outputs.items():
+        value = await load(store, run, stored)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        joint = "\n" if "\n" in text else " "
+        indented = text.replace("\n", "\n    ")
+        print_text(f"  {name}:{joint}{'    ' if joint != ' ' else ''}{indented}")

@@ -1,0 +1,84 @@
+"""The rows of an agent's conversation: a session, its tree of entries, and the tool calls of its turns."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pilothouse.records.values import Stored
+
+
+@dataclass(frozen=True, slots=True)
+class NewEntry:
+    """An entry to be appended as a child of the session's leaf. `type` and `body` are the seed's: a
+    `message` holds a message in its wire form, a `leaf` holds the `targetId` that becomes the leaf."""
+
+    id: UUID
+    type: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A node of the session tree. Append-only; `seq` is the order of writing within the session."""
+
+    id: UUID
+    parent: UUID | None
+    seq: int
+    type: str
+    body: Mapping[str, Any]
+    attempt: UUID
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation. `leaf` is where the next entry hangs; None before the first."""
+
+    id: UUID
+    leaf: UUID | None
+    entries: tuple[Entry, ...] = ()
+    """Every entry of the session, in the order of writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewToolCall:
+    """The intent to run a tool: written before its effect. `turn` is the entry of the assistant message
+    and `ordinal` the call's place in it, so the pair is the call's identity. `arguments` are the exact
+    bytes (RFC 8785) that will be executed."""
+
+    turn: UUID
+    ordinal: int
+    call: str
+    tool: str
+    arguments: bytes
+    idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallRow:
+    """What is recorded of a tool call. Without `result` its outcome is not known."""
+
+    turn: UUID
+    ordinal: int
+    call: str
+    tool: str
+    arguments: bytes
+    digest: str
+    idempotent: bool
+    attempt: UUID
+    intended_at: datetime
+    result: Stored | None = None
+    is_error: bool = False
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """The result of a tool call, to be written once. `message` is the toolResult message's wire form."""
+
+    turn: UUID
+    ordinal: int
+    message: Mapping[str, Any] = field(default_factory=dict)
+    is_error: bool = False

@@ -1,0 +1,1 @@
+"""The store: two ports, and what implements them."""

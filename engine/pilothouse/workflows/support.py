@@ -1,0 +1,96 @@
+"""What the models describe and nothing carries out yet. Each is refused by its name, never silently accepted.
+
+Whoever makes a field work takes it off the table. A field that is set to its default asks for nothing, so it passes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic.fields import FieldInfo
+
+from pilothouse.api.actions import InvokeAgent
+from pilothouse.api.agent import Agent, AgentSpec, Tool
+from pilothouse.api.base import ApiModel
+from pilothouse.api.governance import Budget, Governance
+from pilothouse.api.languagemodel import Model, ModelOptions
+from pilothouse.api.pack import Pack
+from pilothouse.api.problem import Problem
+from pilothouse.api.toolapproval import ToolApproval
+from pilothouse.api.workflow import ACTIONS, Step, Workflow, WorkflowSpec
+from pilothouse.workflows.steps import KINDS
+
+NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
+    WorkflowSpec: (
+        "arguments",
+        "blocks",
+        "onExit",
+        "runPolicy: OnDemand",
+        "schedule",
+        "shutdown",
+        "submittedBy",
+        "suspend",
+        "ttlAfterFinished",
+        "workflowRef",
+    ),
+    Step: ("pendingTimeout", "pod", *(action for action in ACTIONS if action not in KINDS)),
+    InvokeAgent: ("session",),
+    AgentSpec: ("compaction", "memory", "pod", "sandbox", "skills"),
+    Model: ("provider: Anthropic", "provider: Local"),
+    ModelOptions: ("seed", "stop", "topP"),
+    Tool: ("agentRef", "approval", "mcp"),
+    Governance: (
+        "approvalTTL",
+        "autonomy",
+        "commands",
+        "domains",
+        "paths",
+        "policies",
+        "preapproved",
+        "rateLimit",
+    ),
+    Budget: ("cost",),
+}
+"""By model, each field as users write it, or one value of it as `field: value`."""
+
+KINDS_NOT_YET = (Pack, ToolApproval)
+
+
+def unsupported(manifest: Workflow | Agent | Pack | ToolApproval) -> list[Problem]:
+    """A problem for each thing that the object asks for and that nothing carries out yet."""
+    if isinstance(manifest, KINDS_NOT_YET):
+        return [Problem("kind", f"{manifest.kind} is not supported yet")]
+    return [problem for path, model in supported(manifest.spec, "spec") for problem in _refused(model, path)]
+
+
+def supported(model: ApiModel, path: str) -> Iterator[tuple[str, ApiModel]]:
+    """The model and all models in those of its fields that are supported and set, each with its path."""
+    yield path, model
+    for alias, value in _set_fields(model):
+        if alias in NOT_YET.get(type(model), ()):
+            continue
+        if isinstance(value, ApiModel):
+            yield from supported(value, f"{path}.{alias}")
+        elif isinstance(value, tuple):
+            for index, item in enumerate(value):
+                if isinstance(item, ApiModel):
+                    yield from supported(item, f"{path}.{alias}[{index}]")
+
+
+def _refused(model: ApiModel, path: str) -> Iterator[Problem]:
+    refused = NOT_YET.get(type(model), ())
+    for alias, value in _set_fields(model):
+        if alias in refused:
+            yield Problem(f"{path}.{alias}", "is not supported yet")
+        elif f"{alias}: {value}" in refused:
+            yield Problem(f"{path}.{alias}", f"{value} is not supported yet")
+
+
+def _set_fields(model: ApiModel) -> Iterator[tuple[str, object]]:
+    """The fields that ask for something, by their names in a manifest."""
+    for name, field in type(model).model_fields.items():
+        value: object = getattr(model, name)
+        if name in model.model_fields_set and value != _default(field):
+            yield field.alias or name, value
+
+
+def _default(field: FieldInfo) -> object:
+    return field.get_default(call_default_factory=True, validated_data={})

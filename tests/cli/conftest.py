@@ -1,0 +1,24 @@
+"""Each test has a database, a folder, and the command that works on both."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Cli
+from tests.store.fixtures import database, server_dsn
+
+__all__ = ["cli", "database", "server_dsn"]
+
+
+@pytest.fixture
+def cli(tmp_path: Path, database: str) -> Cli:
+    return Cli(tmp_path, ("--state", str(tmp_path / "state"), "--dsn", database))
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder whose path leaves room for the server's socket."""
+    with tempfile.TemporaryDirectory(prefix="ph-") as folder:
+        yield Path(folder)
