@@ -102,11 +102,18 @@ class DyingStore:
             return await self._store.open_session(session)
 
     async def append(
-        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+        self,
+        session: UUID,
+        leaf: UUID | None,
+        entries: Sequence[NewEntry],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
     ) -> Sequence[Entry]:
         role = entries[0].body.get("message", {}).get("role", entries[0].type)
         async with self._write(f"append {role}"):
-            return await self._store.append(session, leaf, entries, events)
+            written = await self._store.append(session, leaf, entries, events, outcomes)
+            self.recorded |= {outcome.message["toolCallId"] for outcome in outcomes}
+            return written
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         async with self._write("intend"):

@@ -15,7 +15,7 @@ from pilothouse.agents.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from pilothouse.agents.journal import PreparedCall
+from pilothouse.agents.journal import CallResult, PreparedCall
 from pilothouse.agents.messages import Message, ToolResultMessage
 from pilothouse.agents.turns import Turn
 from pilothouse.models.provider import ModelEvent, ModelRequest, TextDelta
@@ -105,15 +105,16 @@ class Notes:
 
     log: list[str] = field(default_factory=list)
 
-    async def append(self, messages: Sequence[Message]) -> UUID:
+    async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
+        self.log += [f"record {result.message.tool_call_id}" for result in results]
         self.log.append("append " + " ".join(message.role for message in messages))
         return uuid4()
 
     async def intend(self, turn: Turn, call: PreparedCall) -> None:
         self.log.append(f"intend {call.call.id}")
 
-    async def record(self, turn: Turn, ordinal: int, result: ToolResultMessage) -> None:
-        self.log.append(f"record {result.tool_call_id}")
+    async def record(self, result: CallResult) -> None:
+        self.log.append(f"record {result.message.tool_call_id}")
 
 
 @dataclass

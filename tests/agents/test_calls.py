@@ -1,16 +1,17 @@
 """A tool call that cannot be made is answered, never silently dropped, and the loop goes on."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from pilothouse.agents.events import ToolExecutionStart
+from pilothouse.agents.journal import CallResult
 from pilothouse.agents.loop import Context, LoopConfig, run_loop
-from pilothouse.agents.messages import AssistantMessage, ToolResultMessage, Usage, UserMessage
+from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from pilothouse.models.provider import Done, ModelEvent, ModelRequest
-from pilothouse.records.sessions import ToolOutcome
 from pilothouse.records.values import encode
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.doubles import ATool, Events, Model, Notes, calls, registry, says
@@ -84,20 +85,38 @@ async def test_a_tool_that_cancels_itself_does_not_abort_the_run() -> None:
     assert (result.is_error, result.text) == (True, "an inner timeout")
 
 
+class Strict(Notes):
+    """Takes what can be stored, and keeps the results that it took."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken: list[str] = []
+
+    async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
+        for message in messages:
+            encode(message.model_dump(by_alias=True))
+        self.taken += [result.message.text for result in results]
+        return await super().append(messages, results)
+
+    async def record(self, result: CallResult) -> None:
+        encode(result.message.model_dump(by_alias=True))
+        self.taken.append(result.message.text)
+        await super().record(result)
+
+
+@pytest.mark.parametrize("bad", ["A", "B"], ids=["of the first call to end", "of the last one"])
 @pytest.mark.parametrize("details", [{"size": float("nan")}, {"set": {1}}, {"big": 2**80}])
-async def test_a_result_that_cannot_be_stored_becomes_an_error_result(details: Any) -> None:
-    class Strict(Notes):
-        async def record(self, turn: Any, ordinal: int, result: ToolResultMessage) -> None:
-            encode(ToolOutcome(turn.id, ordinal, result.model_dump(by_alias=True)).message)
-            await super().record(turn, ordinal, result)
-
+async def test_a_result_that_cannot_be_stored_becomes_an_error_result(details: Any, bad: str) -> None:
     async def work(call: ToolInvocation) -> ToolResult:
-        return ToolResult.of("fine", details)
+        return ToolResult.of("fine", details if call.id == bad else None)
 
-    events = Events()
-    config = LoopConfig(provider=Model(calls(("A", "say", {"text": "a"})), says("done")), recorder=Strict())
+    events, notes = Events(), Strict()
+    both = calls(("A", "say", {"text": "a"}), ("B", "say", {"text": "b"}))
+    config = LoopConfig(provider=Model(both, says("done")), recorder=notes)
     await run_loop(Context("", (), registry(ATool(work=work))), config, events, prompts=(PROMPT,))
-    assert events.results[0].is_error
+    assert [result.is_error for result in events.results] == [bad == "A", bad == "B"]
+    assert notes.taken == [result.text for result in events.results]
+    assert events.names.count(f"tool_execution_end {bad}") == 1
 
 
 async def test_calls_beyond_the_cap_of_a_turn_are_answered_and_do_not_run() -> None:

@@ -1,12 +1,15 @@
 """Cancelling the task is the abort: the turn closes with a result for every call, then the cancellation goes on."""
 
 import asyncio
+from collections.abc import Sequence
+from uuid import UUID
 
 import pytest
 
 from pilothouse.agents.events import AgentEnd, TurnEnd
+from pilothouse.agents.journal import CallResult
 from pilothouse.agents.loop import Context, LoopConfig, run_loop
-from pilothouse.agents.messages import UserMessage
+from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.models.provider import ToolCallDelta
 from pilothouse.store.errors import Superseded
 from pilothouse.tools.tool import ToolInvocation, ToolResult
@@ -87,28 +90,40 @@ async def test_an_aborted_answer_keeps_its_text_and_not_its_calls() -> None:
     assert notes.log == ["append user", "append assistant"]
 
 
-async def test_a_result_that_was_there_when_the_abort_came_is_not_lost() -> None:
-    """The abort lands while the result of a finished tool is being recorded."""
+@pytest.mark.parametrize("names", ["A", "AB"])
+async def test_a_result_that_was_there_when_the_abort_came_is_not_lost(names: str) -> None:
+    """The abort lands while the result of a finished tool is being recorded, alone or with the messages."""
     recording = asyncio.Event()
 
     class Slow(Notes):
-        async def record(self, *args: object) -> None:
+        async def wait(self) -> None:
             if not recording.is_set():
                 recording.set()
                 await asyncio.Event().wait()
-            self.log.append("recorded after the abort")
+
+        async def record(self, result: CallResult) -> None:
+            await self.wait()
+            await super().record(result)
+
+        async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
+            if results:
+                await self.wait()
+            return await super().append(messages, results)
 
     async def work(call: ToolInvocation) -> ToolResult:
         return ToolResult.of("paid")
 
     events, notes = Events(), Slow()
-    task = start(Model(calls(("A", "say", {"text": "a"})), says("never")), ATool(work=work), notes, events)
+    two = calls(*[(name, "say", {"text": name}) for name in names])
+    task = start(Model(two, says("never")), ATool(work=work), notes, events)
     await recording.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert [result.text for result in events.results] == ["paid"]
-    assert "recorded after the abort" in notes.log
+    assert events.results[0].text == "paid"
+    recorded = [line for line in notes.log if line.startswith("record")]
+    assert recorded[0] == "record A"
+    assert len(recorded) == len(set(recorded))
 
 
 @pytest.mark.parametrize("names", ["A", "AB"])
@@ -138,10 +153,10 @@ async def test_an_abort_that_the_store_refuses_is_still_an_abort() -> None:
     hanging, events = Hanging(), Events()
 
     class Lost(Notes):
-        async def append(self, messages: object) -> object:  # type: ignore[override]
+        async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
             if hanging.begun.is_set():
                 raise Superseded("another attempt is open")
-            return await super().append(messages)  # type: ignore[arg-type]
+            return await super().append(messages, results)
 
     task = start(Model(AB), ATool(work=hanging.work), Lost(), events)
     await hanging.begun.wait()

@@ -8,6 +8,7 @@ import pytest
 
 from pilothouse.agents.events import AgentEnd, MessageEnd, ToolExecutionUpdate, TurnEnd
 from pilothouse.agents.hooks import Block, GatedCall
+from pilothouse.agents.journal import CallResult
 from pilothouse.agents.loop import Context, LoopConfig, run_loop
 from pilothouse.agents.messages import AssistantMessage, CustomMessage, Message, UserMessage
 from pilothouse.models.provider import ModelEvent, ModelRequest
@@ -251,10 +252,10 @@ async def test_a_gate_that_finds_itself_superseded_ends_the_loop() -> None:
 
 async def test_an_answer_that_no_store_takes_becomes_a_failed_answer() -> None:
     class Strict(Notes):
-        async def append(self, messages: Sequence[Message]) -> UUID:
+        async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
             if any(isinstance(added, AssistantMessage) and added.text == "too big" for added in messages):
                 raise ValueRefused("the value takes too many bytes")
-            return await super().append(messages)
+            return await super().append(messages, results)
 
     events = Events()
     config = LoopConfig(provider=Model(says("too big")), recorder=Strict())

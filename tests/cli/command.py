@@ -103,8 +103,12 @@ class Cli:
         command, *rest = arguments
         where = () if command in {"validate", "version"} or command.startswith("-") else self.where
         return await asyncio.create_subprocess_exec(
-            *PROGRAM, command, *where, *rest, stdin=PIPE, stdout=out, stderr=PIPE, cwd=self.folder, env=_env()
+            *PROGRAM, command, *where, *rest, stdin=PIPE, stdout=out, stderr=PIPE, cwd=self.folder, env=environment()
         )
+
+    def text(self, path: str) -> str:
+        """What a file holds."""
+        return Path(path).read_text()
 
     def file(self, text: str, name: str = "workflow.yaml") -> str:
         """Writes a file and gives its path."""
@@ -117,13 +121,26 @@ class Cli:
         return self.file(WORKFLOW % (name, spec), f"{name}.yaml")
 
 
+def processes_of(folder: Path) -> list[int]:
+    """The living processes whose command line names the folder."""
+    lines = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
+    return [pid for pid, line in lines.items() if str(folder).encode() in line and pid != os.getpid()]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""
+
+
 def _closed_pipe() -> int:
     reader, writer = os.pipe()
     os.close(reader)
     return writer
 
 
-def _env() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Nothing of the developer's own may decide what the command does."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     return kept | {"LANG": "C.UTF-8", "PYTHONWARNINGS": "error"}

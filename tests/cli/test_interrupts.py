@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Cli
+from tests.cli.command import Cli, processes_of
 
 SPEC = """\
   steps:
@@ -58,19 +58,6 @@ async def effect(folder: Path, name: str) -> None:
 
 def slow(cli: Cli) -> str:
     return cli.workflow(SPEC.replace("FOLDER", str(cli.folder)))
-
-
-def processes_of(folder: Path) -> list[int]:
-    """The living processes whose command line names the folder."""
-    lines = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/cmdline")}
-    return [pid for pid, line in lines.items() if str(folder).encode() in line and pid != os.getpid()]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # it has ended meanwhile
-        return b""
 
 
 async def gone(folder: Path) -> None:
@@ -151,6 +138,9 @@ async def test_an_interrupted_agent_goes_on_without_repeating_what_it_did(cli: C
     assert resumed.status == 0, resumed.err
     assert resumed.data["outputs"] == [{"name": "said", "value": "all done"}]
     assert effects(cli.folder) == ["first", "slow"]
+    attempts = (await cli("describe", "w")).out.split("Attempts:")[1].splitlines()[2:4]
+    states = [[line.split()[1], line.split()[2]] for line in attempts]
+    assert states == [["1", "Released"], ["1", "Succeeded"]], "a pause uses up neither a try nor a restart"
     assert not list((cli.folder / "state/workspaces").iterdir())
 
 
@@ -185,11 +175,7 @@ async def test_cancel_ends_a_run_with_and_without_a_runner(cli: Cli, how: str) -
 
 
 async def test_cancel_takes_over_from_a_runner_that_dies_meanwhile(cli: Cli) -> None:
-    stubborn = (
-        "  steps: [{name: slow, runCommand: {command: [sh, -c, 'trap : TERM; echo slow >> FOLDER/effects; %s']}}]"
-    )
-    file = cli.workflow((stubborn % "until test -e go; do sleep 0.05; done").replace("FOLDER", str(cli.folder)))
-    async with cli.begun("run", "-f", file) as run:
+    async with cli.begun("run", "-f", slow(cli)) as run:
         await effect(cli.folder, "slow")
         run.signal(signal.SIGSTOP)  # it drives the run and does nothing
         async with cli.begun("cancel", "w") as cancelling, cli.begun("events", "-f", "w") as events:
@@ -201,7 +187,55 @@ async def test_cancel_takes_over_from_a_runner_that_dies_meanwhile(cli: Cli) -> 
 
 async def test_ended_runs_are_neither_resumed_nor_cancelled(cli: Cli) -> None:
     await cli("run", "-f", cli.workflow("  steps: [{name: a, transform: {value: 1}}]"))
-    for command in ("resume", "cancel"):
-        refused = await cli(command, "w")
-        assert (refused.status, refused.err) == (2, "pilothouse: w/1 has ended already: it Succeeded\n")
+    refused = await cli("cancel", "w")
+    assert (refused.status, refused.err) == (2, "pilothouse: w/1 has ended already: it Succeeded\n")
     assert (await cli("resume")).err == "pilothouse: no run in namespace default waits to be resumed\n"
+
+
+async def test_a_run_is_resumed_only_in_the_folder_it_was_begun_in(cli: Cli) -> None:
+    async with cli.begun("run", "-f", slow(cli)) as run:
+        await effect(cli.folder, "slow")
+        run.signal(signal.SIGKILL)
+        await run.end()
+    for command in ("resume", "cancel"):
+        refused = await cli(command, "w", "--state", str(cli.folder / "elsewhere"))
+        assert refused.status == 2
+        assert f"w/1 was not begun in {cli.folder / 'elsewhere'}" in refused.err
+        assert "name the folder it was begun in with --state" in refused.err
+    (cli.folder / "go").touch()
+    assert (await cli("resume")).status == 0
+    assert effects(cli.folder) == ["before", "slow", "after"]
+
+
+async def test_a_run_whose_secrets_cannot_be_read_again_waits_for_them(cli: Cli) -> None:
+    secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: {token: hush}\n---\n"
+    env = "[{name: TOKEN, valueFrom: {secretKeyRef: {name: keys, key: token}}}]"
+    steps = SPEC.replace(
+        "runCommand: {command: [sh, -c, 'echo after", f"runCommand: {{env: {env}, command: [sh, -c, 'echo after"
+    )
+    workflow = cli.workflow(steps.replace("FOLDER", str(cli.folder)))
+    file = cli.file(secret + cli.text(workflow))
+    async with cli.begun("run", "-f", file) as run:
+        await effect(cli.folder, "slow")
+        run.signal(signal.SIGINT)
+        await run.end()
+    moved = cli.file(cli.text(file), "moved.yaml")
+    cli.file("", "workflow.yaml")
+    (cli.folder / "go").touch()
+    refused = await cli("resume")
+    assert refused.status == 2
+    assert "w/1 cannot go on" in refused.err
+    assert "give the files that hold its Secrets with -f" in refused.err
+    assert (await cli("get", "w", "-o", "json")).data["run"]["state"] == "Running"
+    assert (await cli("resume", "-f", moved)).status == 0
+    assert effects(cli.folder) == ["before", "slow", "after"]
+
+
+async def test_an_agent_that_reaches_its_timeout_ends_at_it(cli: Cli) -> None:
+    text = AGENT.replace("steps: [{name: work,", "steps: [{name: work, timeout: 1500ms,")
+    ended = await cli("run", "-f", cli.file(text.replace("FOLDER", str(cli.folder))), "-o", "json")
+    assert ended.status == 1
+    [step] = ended.data["steps"]
+    assert (step["state"], step["failure"]["code"]) == ("Failed", "F-TMO")
+    assert effects(cli.folder) == ["first", "slow"]
+    await gone(cli.folder)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import Cli
-from tests.cli.test_interrupts import processes_of
+from tests.cli.command import Cli, processes_of
 from tests.store.fixtures import empty_database
 
 __all__ = ["empty_database"]

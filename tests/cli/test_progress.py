@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.cli.command import PROGRAM, Cli, _env
+from tests.cli.command import PROGRAM, Cli, environment
 
 SPEC = """\
   steps:
@@ -65,7 +65,7 @@ def on_a_terminal(cli: Cli, *arguments: str) -> Iterator[Terminal]:
         stdout=slave,
         stderr=slave,
         start_new_session=True,
-        env=_env() | {"TERM": "xterm-256color"},
+        env=environment() | {"TERM": "xterm-256color"},
     )
     try:
         yield Terminal(process, master, slave, modes=termios.tcgetattr(slave))

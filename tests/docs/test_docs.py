@@ -11,7 +11,7 @@ from pilothouse.cli.validate import validate
 from pilothouse.records.events import EventType
 from pilothouse.records.failures import FailureCode
 from pilothouse.records.states import AttemptState, RunState, Shutdown, StepState
-from pilothouse.workflows.support import KINDS_NOT_YET, NOT_YET
+from pilothouse.workflows.checks.support import KINDS_NOT_YET, NOT_YET
 from tests.docs.models import Described, described
 from tests.docs.pages import DOCS, PAGES, ROOT, SPEC, Page, rows
 

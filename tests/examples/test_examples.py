@@ -47,6 +47,18 @@ async def test_an_example_gives_what_it_promises(
     assert {output["name"]: output["value"] for output in result.data["outputs"]} == outputs
 
 
+@pytest.mark.feature("B33")
+async def test_an_agent_step_runs_the_agent_s_own_loop_with_its_tools(cli: Cli) -> None:
+    result = await cli("run", "-f", "examples/release-notes.yaml", "-o", "json")
+    [step] = [step for step in result.data["steps"] if step["kind"] == "invokeAgent"]
+    assert (step["state"], step["attempts"]) == ("Succeeded", 1)
+    told = (await cli("logs", "release-notes", "write")).out.splitlines()
+    calls = [line.partition("(")[0] for line in told if line.startswith("assistant: ") and line.endswith(")")]
+    assert calls == ["assistant: file_write", "assistant: shell", "assistant: file_read"]
+    assert "toolResult: 2" in told, "what the shell counted in the file that was written"
+    assert '    "Steps declare when they may be tried again",' in "\n".join(told), "the arguments reach the model"
+
+
 def test_every_example_is_run() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.yaml")} == {file for file, _, _ in RUNS}
 

@@ -2,9 +2,10 @@
 
     python -m tests.kills.killed FILE STATE DSN NUMBER before|after
 
-NUMBER 0 kills nothing and prints the points that were passed. What was begun is resumed, otherwise it is run.
+NUMBER 0 kills nothing and prints the points that were passed. A run that was begun is resumed, unless it has ended.
 """
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +15,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from pilothouse.cli import run as command
-from pilothouse.cli.local import USAGE, Where
+from pilothouse.cli.where import Where
+from pilothouse.records.runs import Run
 from pilothouse.store.faults import Hook, KillAt, Record, faulty
 from pilothouse.store.ports import RunStore
 
@@ -31,12 +33,21 @@ class FaultyWhere(Where):
             yield faulty(store, self.hook)
 
 
+async def _begun(where: Where) -> Run | None:
+    async with where.store() as store:
+        return next(iter(await store.runs()), None)
+
+
 def main(file: str, state: str, dsn: str, number: str, moment: str) -> int:
     hook: Hook = Record() if number == "0" else KillAt(int(number), cast(Literal["before", "after"], moment))
     where = FaultyWhere(Path(state), dsn, hook)
-    status = command.resume(where, None, "default", "json")
-    if status == USAGE:
+    begun = asyncio.run(_begun(Where(Path(state), dsn)))
+    if begun is None:
         status = command.start(where, command.Request((Path(file),), (), None, "default"), "json")
+    elif begun.state.final:
+        status = 0
+    else:
+        status = command.resume(where, None, (), "default", "json")
     if isinstance(hook, Record):
         sys.stderr.write("points " + json.dumps([point.name for point in hook.points]) + "\n")
     return status

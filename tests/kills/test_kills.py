@@ -13,6 +13,12 @@ from tests.store.fixtures import in_database, run_sql
 
 AT_ONCE = 4
 
+WRITES = 34
+"""Writes of a run that is not killed."""
+
+FIXED = [Kill(1 + index % WRITES, ("before", "after")[(index + index // WRITES) % 2]) for index in range(40)]
+"""Every write once, and the first ones at their other moment as well."""
+
 
 @pytest.mark.feature("B44")
 @pytest.mark.timeout(300)
@@ -20,8 +26,7 @@ AT_ONCE = 4
 async def test_a_run_that_is_killed_at_a_write_is_resumed_and_ends_right(
     server_dsn: str, tmp_path: Path, share: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    writes = range(1 + share * 4, 5 + share * 4)
-    kills = [[Kill(number, "before" if number % 2 else "after")] for number in writes]
+    kills = [[FIXED[share * AT_ONCE + index]] for index in range(AT_ONCE)]
     await _expect_right(await _trials(server_dsn, tmp_path, kills), capsys)
 
 
@@ -31,6 +36,7 @@ async def test_hundreds_of_kills_lose_and_repeat_nothing(
 ) -> None:
     chance = random.Random(20260101)  # noqa: S311 - a fixed seed, so that the same kills happen again
     count = len(await _points(server_dsn, tmp_path))
+    assert count == WRITES
     kills = [_chain(chance, count) for _ in range(500)]
     await _expect_right(await _trials(server_dsn, tmp_path, kills), capsys)
 

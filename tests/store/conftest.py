@@ -4,8 +4,9 @@ import pytest
 
 from pilothouse.store.ports import RunStore
 from tests.store.fixtures import database, empty_database, memory, postgres, server_dsn
+from tests.store.lossy import desk
 
-__all__ = ["database", "empty_database", "memory", "postgres", "server_dsn", "store"]
+__all__ = ["database", "desk", "empty_database", "memory", "postgres", "server_dsn", "store"]
 
 
 @pytest.fixture(params=["memory", "postgres"])

@@ -13,7 +13,7 @@ from pilothouse.records.states import AttemptState, RunState, Shutdown, StepStat
 from pilothouse.records.values import Inline
 from pilothouse.workflows.actions import Begin, Close, Restart, Retry, Settle, Stop, Wake
 from pilothouse.workflows.decide import MAX_CONTINUED, MAX_NEVER_STARTED, decide
-from pilothouse.workflows.plan import Branch, FailurePolicy, Plan, PlannedStep, Resume, RetryPolicy
+from pilothouse.workflows.plan import Branch, FailurePolicy, OnLoss, Plan, PlannedStep, RetryPolicy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REF = RunRef(UUID(int=1), UUID(int=2))
@@ -103,6 +103,21 @@ def test_an_unhandled_failure_stops_independent_steps_only_under_fail_fast(
     assert settled(B, StepState.OMITTED, actions) == (independent == "omitted")
 
 
+@pytest.mark.parametrize(("policy", "goes_on"), [(FailurePolicy.FAIL_FAST, False), (FailurePolicy.FINISH_ALL, True)])
+def test_under_fail_fast_no_further_attempt_begins_after_an_unhandled_failure(
+    policy: FailurePolicy, goes_on: bool
+) -> None:
+    again = RetryPolicy(attempts=9)
+    plan = plan_of(planned(A), planned(B, retry=again), planned(C, retry=again), failure_policy=policy)
+    waiting = step(B, StepState.RETRYING, wake_at=NOW, failure=BROKEN)
+    failed = attempt(C, AttemptState.FAILED, failure=BROKEN)
+    actions = decide(plan, snapshot(step(A, StepState.FAILED), waiting, step(C, StepState.RUNNING), attempts=(failed,)))
+    if goes_on:
+        assert actions == [Begin(B, 2), Retry(C, 0.0, BROKEN)]
+    else:
+        assert actions == [Settle(B, StepState.FAILED, BROKEN), Settle(C, StepState.FAILED, BROKEN)]
+
+
 def test_a_failure_that_another_step_reads_fails_neither_the_run_nor_its_branches() -> None:
     reader = planned(B, needs=frozenset({A}), survives=frozenset({A}))
     plan = plan_of(planned(A), reader, planned(C))
@@ -179,10 +194,11 @@ ENDED_TABLE = [
     ),
     (AttemptState.NEVER_STARTED, {}, {}, Restart(A, 1)),
     (AttemptState.NEVER_STARTED, {}, {"restart": MAX_NEVER_STARTED}, StepState.ERROR),
-    (AttemptState.LOST, {"resume": Resume.ASK}, {}, StepState.ERROR),
-    (AttemptState.LOST, {"resume": Resume.AGAIN}, {}, Restart(A, 1)),
-    (AttemptState.LOST, {"resume": Resume.CONTINUE}, {"restart": 4}, Restart(A, 5)),
-    (AttemptState.LOST, {"resume": Resume.CONTINUE}, {"restart": MAX_CONTINUED}, StepState.ERROR),
+    (AttemptState.LOST, {"on_loss": OnLoss.FAIL}, {}, StepState.ERROR),
+    (AttemptState.LOST, {"on_loss": OnLoss.RERUN}, {}, Restart(A, 1)),
+    (AttemptState.LOST, {"on_loss": OnLoss.CONTINUE}, {"restart": 4}, Restart(A, 5)),
+    (AttemptState.LOST, {"on_loss": OnLoss.CONTINUE}, {"restart": MAX_CONTINUED}, StepState.ERROR),
+    (AttemptState.RELEASED, {"on_loss": OnLoss.CONTINUE}, {"restart": MAX_CONTINUED}, Restart(A, MAX_CONTINUED)),
     (AttemptState.CANCELLED, {}, {}, Settle(A, StepState.CANCELLED)),
 ]
 
@@ -227,7 +243,9 @@ def test_a_shutdown_lets_nothing_new_begin(verb: Shutdown) -> None:
 
 
 @pytest.mark.parametrize("verb", Shutdown)
-@pytest.mark.parametrize("ended", [AttemptState.FAILED, AttemptState.NEVER_STARTED, AttemptState.CANCELLED])
+@pytest.mark.parametrize(
+    "ended", [AttemptState.FAILED, AttemptState.NEVER_STARTED, AttemptState.RELEASED, AttemptState.CANCELLED]
+)
 def test_a_shutdown_outranks_retries_and_restarts(verb: Shutdown, ended: AttemptState) -> None:
     failure = BROKEN if ended is AttemptState.FAILED else None
     running = snapshot(step(A, StepState.RUNNING), attempts=(attempt(A, ended, failure=failure),), shutdown=verb)

@@ -14,7 +14,7 @@ from pilothouse.agents.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
-from pilothouse.agents.journal import Recorder
+from pilothouse.agents.journal import CallResult, Recorder
 from pilothouse.agents.messages import ToolCall, ToolResultMessage, now_ms
 from pilothouse.agents.preflight import Preflight, Ready, Refused, error_result
 from pilothouse.agents.turns import Turn
@@ -42,6 +42,11 @@ class _Slot:
         self.result = _message(self.call, answer)
         self.answer = answer
 
+    def result_in(self, turn: Turn) -> CallResult:
+        if self.result is None:
+            raise ValueError(f"the call `{self.call.id}` has no result yet")
+        return CallResult(turn, self.ordinal, self.result)
+
     @property
     def args(self) -> JsonValue:
         return self.call.arguments if self.call.arguments_text is None else self.call.arguments_text
@@ -51,7 +56,8 @@ class Batch:
     """Runs the calls of a turn that have no result yet.
 
     Side by side by default: all are checked in the order of the message, then run at once, and their result
-    messages follow in the order of the message. One sequential tool makes the batch go call by call.
+    messages follow in the order of the message. One sequential tool makes the batch go call by call. A result is
+    recorded as soon as its tool has ended; that of the last one to end is recorded with the messages.
     """
 
     def __init__(self, turn: Turn, preflight: Preflight, recorder: Recorder, emit: Emit) -> None:
@@ -69,10 +75,8 @@ class Batch:
         """Ends with all results in the session. A cancellation is an abort: the calls without a result get
         one that says so, then the cancellation is raised."""
         try:
-            if self._sequential():
-                await self._one_by_one()
-            else:
-                await self._side_by_side()
+            for slots in [[slot] for slot in self._slots] if self._sequential() else [self._slots]:
+                await self._side_by_side(slots)
         except asyncio.CancelledError:
             await self._abort()
             raise
@@ -81,16 +85,10 @@ class Batch:
         tools = (self._preflight.tools.find(slot.call.name) for slot in self._slots)
         return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
 
-    async def _one_by_one(self) -> None:
-        for slot in self._slots:
-            if ready := await self._prepare(slot):
-                await self._execute(slot, ready)
-            await self._append([slot])
-
-    async def _side_by_side(self) -> None:
-        prepared = [(slot, await self._prepare(slot)) for slot in self._slots]
-        await self._execute_all([(slot, ready) for slot, ready in prepared if ready])
-        await self._append(self._slots)
+    async def _side_by_side(self, slots: list[_Slot]) -> None:
+        prepared = [(slot, await self._prepare(slot)) for slot in slots]
+        await self._execute_all([(slot, ready) for slot, ready in prepared if ready], slots)
+        await self._append(slots)
 
     async def _prepare(self, slot: _Slot) -> Ready | None:
         if slot.result is not None:
@@ -104,27 +102,24 @@ class Batch:
             await self._settle(slot)
             return None
 
-    async def _execute_all(self, ready: list[tuple[_Slot, Ready]]) -> None:
+    async def _execute_all(self, ready: list[tuple[_Slot, Ready]], slots: list[_Slot]) -> None:
         if len(ready) == 1:
-            await self._execute(*ready[0])
+            await self._execute(*ready[0], slots)
             return
         try:
             async with asyncio.TaskGroup() as group:
                 for slot, call in ready:
-                    group.create_task(self._execute(slot, call))
+                    group.create_task(self._execute(slot, call, slots))
         except BaseExceptionGroup as failed:
             raise failed.exceptions[0] from None
 
-    async def _execute(self, slot: _Slot, ready: Ready) -> None:
+    async def _execute(self, slot: _Slot, ready: Ready, slots: list[_Slot]) -> None:
+        """Leaves the result of the last of the slots to be recorded with the messages."""
         cancelled = _cancellations()
         if await self._intend(slot, ready):
             await self._call(slot, ready)
-            try:
-                await self._record(slot)
-            except ValueRefused as error:
-                slot.take(error_result("ToolRaised", f"The result of the tool cannot be stored: {error}"))
-                await self._record(slot)
-        await self._settle(slot)
+        if not slot.unrecorded or any(other.result is None for other in slots):
+            await self._record(slot)
         if _cancellations() > cancelled:
             raise asyncio.CancelledError("a tool kept the cancellation to itself")
 
@@ -153,9 +148,15 @@ class Batch:
             slot.take(error_result("ToolRaised", str(error) or type(error).__name__))
 
     async def _record(self, slot: _Slot) -> None:
-        if slot.result is not None:
-            await self._recorder.record(self._turn, slot.ordinal, slot.result)
+        """Records the result of a call that has begun, then announces the call's end."""
+        if slot.unrecorded:
+            try:
+                await self._recorder.record(slot.result_in(self._turn))
+            except ValueRefused as error:
+                slot.take(_unstorable(error))
+                await self._recorder.record(slot.result_in(self._turn))
             slot.unrecorded = False
+        await self._settle(slot)
 
     async def _settle(self, slot: _Slot) -> None:
         """Announces the end of a call whose start was announced, once."""
@@ -164,23 +165,38 @@ class Batch:
             await self._emit(ToolExecutionEnd(slot.call.id, slot.call.name, slot.answer))
 
     async def _append(self, slots: list[_Slot]) -> None:
-        messages = tuple(slot.result for slot in slots if slot.result is not None)
-        if not messages:
+        """Appends the results there are, records the one that is not, and announces them."""
+        ended = [slot for slot in slots if slot.result is not None]
+        if not ended:
             return
-        await self._recorder.append(messages)
+        try:
+            messages = await self._write(ended)
+        except ValueRefused as error:
+            for slot in ended:
+                if slot.unrecorded:
+                    slot.take(_unstorable(error))
+            messages = await self._write(ended)
+        for slot in ended:
+            slot.unrecorded = False
+            await self._settle(slot)
         self.results += messages
         for message in messages:
             await self._emit(MessageStart(message))
             await self._emit(MessageEnd(message))
+
+    async def _write(self, slots: list[_Slot]) -> tuple[ToolResultMessage, ...]:
+        messages = tuple(slot.result for slot in slots if slot.result is not None)
+        await self._recorder.append(messages, [slot.result_in(self._turn) for slot in slots if slot.unrecorded])
+        return messages
 
     async def _abort(self) -> None:
         """Best effort: what the store does not take now is found unfinished by whoever resumes."""
         for slot in self._slots:
             if slot.result is None:
                 slot.take(error_result("Aborted", _BEGUN if slot.unrecorded else _NOT_BEGUN))
-            if slot.unrecorded:
-                with suppress(StoreError):
-                    await self._record(slot)
+            with suppress(StoreError):
+                await self._record(slot)
+            slot.unrecorded = False
             await self._settle(slot)
         with suppress(StoreError):
             await self._append(self._slots[len(self.results) - len(self._turn.appended) :])
@@ -190,6 +206,10 @@ def _cancellations() -> int:
     """How often this task was asked to end; a CancelledError without a request is a tool's own doing."""
     task = asyncio.current_task()
     return task.cancelling() if task else 0
+
+
+def _unstorable(error: ValueRefused) -> ToolResult:
+    return error_result("ToolRaised", f"The result of the tool cannot be stored: {error}")
 
 
 def _message(call: ToolCall, result: ToolResult) -> ToolResultMessage:

@@ -1,7 +1,8 @@
 """What makes a turn durable: each message and each tool call is in the store before anyone acts on it.
 
-A turn with one tool call takes four commits: the assistant message, the intent before the effect, the result
-after it, and the toolResult messages once the batch is complete.
+A turn with one tool call takes three commits: the assistant message, the intent before the effect, and the result
+after it together with its toolResult message. Of several calls at once each result has a commit of its own, but for
+the last one: that goes with the messages of all.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,19 +31,29 @@ class PreparedCall:
     idempotent: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The result of an intended call, the `ordinal`-th of its turn."""
+
+    turn: Turn
+    ordinal: int
+    message: ToolResultMessage
+
+
 class Recorder(Protocol):
     """Where the loop writes before it announces. Each call returns when the write is durable."""
 
-    async def append(self, messages: Sequence[Message]) -> UUID:
-        """Appends messages to the conversation; returns the id of the last one's entry."""
+    async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
+        """Appends messages to the conversation, and records results as `record` does, in one write; returns
+        the id of the last message's entry."""
         ...
 
     async def intend(self, turn: Turn, call: PreparedCall) -> None:
         """Before the effect."""
         ...
 
-    async def record(self, turn: Turn, ordinal: int, result: ToolResultMessage) -> None:
-        """After the effect; the result is that of an intended call."""
+    async def record(self, result: CallResult) -> None:
+        """After the effect."""
         ...
 
 
@@ -54,20 +65,23 @@ class Journal:
         self._tree = tree
         self._step = step
 
-    async def append(self, messages: Sequence[Message]) -> UUID:
-        return await self._tree.append(messages, tuple(self._turn_events(messages)))
+    async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
+        events = (*map(self._finished, results), *self._turn_events(messages))
+        return await self._tree.append(messages, events, [_outcome(result) for result in results])
 
     async def intend(self, turn: Turn, call: PreparedCall) -> None:
         intent = NewToolCall(turn.id, call.ordinal, call.call.id, call.call.name, call.canonical, call.idempotent)
         started = self._event(EventType.TOOL_STARTED, tool=call.call.name, call=call.call.id)
         await self._store.intend(self._tree.id, intent, (started,))
 
-    async def record(self, turn: Turn, ordinal: int, result: ToolResultMessage) -> None:
-        outcome = ToolOutcome(turn.id, ordinal, to_wire(result), result.is_error)
-        finished = self._event(
-            EventType.TOOL_FINISHED, tool=result.tool_name, call=result.tool_call_id, isError=result.is_error
+    async def record(self, result: CallResult) -> None:
+        await self._store.record(self._tree.id, _outcome(result), (self._finished(result),))
+
+    def _finished(self, result: CallResult) -> NewEvent:
+        message = result.message
+        return self._event(
+            EventType.TOOL_FINISHED, tool=message.tool_name, call=message.tool_call_id, isError=message.is_error
         )
-        await self._store.record(self._tree.id, outcome, (finished,))
 
     def _turn_events(self, messages: Iterable[Message]) -> Iterable[NewEvent]:
         for message in messages:
@@ -76,6 +90,10 @@ class Journal:
 
     def _event(self, kind: EventType, **data: JsonValue) -> NewEvent:
         return NewEvent(kind, self._step, data)
+
+
+def _outcome(result: CallResult) -> ToolOutcome:
+    return ToolOutcome(result.turn.id, result.ordinal, to_wire(result.message), result.message.is_error)
 
 
 def _turn_data(message: AssistantMessage) -> dict[str, Any]:

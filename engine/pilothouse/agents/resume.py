@@ -17,7 +17,7 @@ from pilothouse.agents.session import SessionTree, message_of
 from pilothouse.agents.turns import Turn
 from pilothouse.records.failures import OUTCOME_UNKNOWN, Failure, FailureCode
 from pilothouse.records.sessions import ToolCallRow
-from pilothouse.records.values import Inline, decode
+from pilothouse.store.keeping import load
 from pilothouse.store.ports import AttemptStore
 
 
@@ -71,7 +71,7 @@ async def _result(store: AttemptStore, row: ToolCallRow) -> ToolResultMessage:
     stored = row.result
     if stored is None:
         raise MessageError(f"the call `{row.call}` has no result")
-    body = stored.value if isinstance(stored, Inline) else decode(await store.get_blob(stored.digest))
+    body = await load(stored, store.get_blob)
     message = from_wire(body) if isinstance(body, dict) else None
     if not isinstance(message, ToolResultMessage):
         raise MessageError(f"the recorded result of the call `{row.call}` is no toolResult message")

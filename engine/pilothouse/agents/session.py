@@ -13,7 +13,7 @@ from uuid6 import uuid7
 
 from pilothouse.agents.messages import Message, from_wire, to_wire
 from pilothouse.records.events import NewEvent
-from pilothouse.records.sessions import Entry, NewEntry, Session
+from pilothouse.records.sessions import Entry, NewEntry, Session, ToolOutcome
 from pilothouse.store.ports import AttemptStore
 
 MESSAGE = "message"
@@ -48,16 +48,18 @@ class SessionTree:
             at = entry.parent
         return tuple(reversed(path))
 
-    async def append(self, messages: Sequence[Message], events: Sequence[NewEvent] = ()) -> UUID:
-        """Appends the messages in one transaction with the events; returns the new leaf."""
+    async def append(
+        self, messages: Sequence[Message], events: Sequence[NewEvent] = (), outcomes: Sequence[ToolOutcome] = ()
+    ) -> UUID:
+        """Appends the messages in one transaction with the events and the outcomes; returns the new leaf."""
         new = [self._entry(MESSAGE, {"message": to_wire(message)}) for message in messages]
-        await self._write(new, events)
+        await self._write(new, events, outcomes)
         self.leaf = new[-1].id
         return self.leaf
 
     async def move(self, target: UUID) -> None:
         """Makes `target` the leaf, so that what is appended next is a new branch there."""
-        await self._write([self._entry(LEAF, {"targetId": str(target)})], ())
+        await self._write([self._entry(LEAF, {"targetId": str(target)})])
         self.leaf = target
 
     async def _begin(self) -> None:
@@ -69,8 +71,10 @@ class SessionTree:
     def _entry(self, kind: str, body: Mapping[str, Any]) -> NewEntry:
         return NewEntry(uuid7(), kind, {**body, "attempt": self._attempt})
 
-    async def _write(self, new: Sequence[NewEntry], events: Sequence[NewEvent]) -> None:
-        for entry in await self._store.append(self.id, self.leaf, new, events):
+    async def _write(
+        self, new: Sequence[NewEntry], events: Sequence[NewEvent] = (), outcomes: Sequence[ToolOutcome] = ()
+    ) -> None:
+        for entry in await self._store.append(self.id, self.leaf, new, events, outcomes):
             self._entries[entry.id] = entry
 
 

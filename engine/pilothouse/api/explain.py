@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pilothouse.api.problem import Problem, path_of
+from pilothouse.api.suggestion import closest
 
 _MESSAGES = {
     "string_type": "must be a string",
@@ -110,17 +110,6 @@ def shown(value: object) -> str:
         return "a list"
     text = json.dumps(value) if isinstance(value, str | bool | int | float | None) else type(value).__name__
     return text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}…"
-
-
-def closest(name: str, known: Sequence[str]) -> str | None:
-    """The name that was probably meant; case, dashes and underscores do not matter."""
-    plain = {_plain(candidate): candidate for candidate in known}
-    found = difflib.get_close_matches(_plain(name), plain, n=1, cutoff=0.7)
-    return plain[found[0]] if found else None
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower()
 
 
 def _fields_at(model: type[BaseModel], path: Sequence[str | int]) -> dict[str, type[BaseModel] | None]:

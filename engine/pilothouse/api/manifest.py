@@ -9,9 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 from pilothouse.api.agent import Agent
 from pilothouse.api.base import API_VERSION
-from pilothouse.api.explain import closest, explain, shown
+from pilothouse.api.explain import explain, shown
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem, path_of
+from pilothouse.api.suggestion import closest
 from pilothouse.api.toolapproval import ToolApproval
 from pilothouse.api.workflow import Workflow
 

@@ -6,14 +6,15 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from pilothouse.cli.agents import LocalAgents
+from pilothouse.cli.command import PAUSED, CommandError, tell
 from pilothouse.cli.configdata import Secret
 from pilothouse.cli.following import follow
-from pilothouse.cli.local import PAUSED, CommandError, Where, name_of, tell
-from pilothouse.cli.manifests import Manifests, read
+from pilothouse.cli.manifests import Manifests
+from pilothouse.cli.names import name_of, typed
 from pilothouse.cli.progress import progress_of
 from pilothouse.cli.result import print_result
 from pilothouse.cli.sources import LocalSources
+from pilothouse.cli.where import Where
 from pilothouse.records.runs import Run
 from pilothouse.records.states import RunState
 from pilothouse.store.errors import Conflict, Deposed
@@ -40,25 +41,24 @@ def secrets_of(manifests: Manifests, namespace: str) -> Secrets:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Where the run is kept and what its steps need. Without `secrets` they are read anew from the files that the
-    run came from: they are kept nowhere else."""
+    """Where the run is kept and what its steps need."""
 
     where: Where
     store: RunStore
     evaluator: Evaluator
-    secrets: Secrets | None = field(default=None, repr=False)
+    secrets: Secrets = field(repr=False)
 
     async def to_result(self, run: Run, after: int, output: str) -> int:
         """Shows the events after `after` while it drives, then prints the result. An interrupt pauses the run."""
         try:
             async with _shown(self.store, run, after):
-                ended = await self._runner(run).drive(run.ref)
+                ended = await self._runner().drive(run.ref)
         except Deposed:
             raise CommandError(f"another process has taken {name_of(run)} over; {_watch(run)}") from None
         except Conflict:
             raise CommandError(f"{name_of(run)} is driven by another process; {_watch(run)}") from None
         except asyncio.CancelledError:
-            tell(f"{name_of(run)} is paused; go on with: pilothouse resume {name_of(run)}")
+            tell(f"{name_of(run)} is paused; go on with: pilothouse resume {typed(run)}")
             return PAUSED
         await print_result(self.store, run.ref, output)
         return _EXIT[ended.state]
@@ -67,22 +67,23 @@ class Driver:
         """Waits for the run's end while another process drives it, and drives it where none does."""
         while True:
             with suppress(Conflict):
-                return await self._runner(run).drive(run.ref)
+                return await self._runner().drive(run.ref)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_LOOK):
                     async for _ in follow(self.store, run.ref, run.event_seq):
                         pass
                     return (await self.store.snapshot(run.ref)).run
 
-    def _runner(self, run: Run) -> Runner:
+    def _runner(self) -> Runner:
         def executors(closure: Closure, wake: Callable[[], None]) -> Mapping[str, Executor]:
-            secrets = self.secrets
-            if secrets is None:
-                secrets = secrets_of(read(closure.origin, run.namespace), run.namespace)
-            sources = LocalSources(closure.config_maps, secrets)
+            sources = LocalSources(closure.config_maps, self.secrets)
             commands = LocalCommands(self.where.attempts, self.store, sources, wake)
-            agents = LocalAgents(self.where.state / "workspaces", self.store, sources, wake)
-            return {"runCommand": commands, "executeCode": commands, "invokeAgent": agents}
+            made: dict[str, Executor] = {"runCommand": commands, "executeCode": commands}
+            if closure.agents:
+                from pilothouse.cli.agents import LocalAgents  # a tenth of a second that other runs need not wait
+
+                made["invokeAgent"] = LocalAgents(self.where.state / "workspaces", self.store, sources, wake, tell)
+            return made
 
         return Runner(self.store, self.evaluator, executors, tell)
 
@@ -106,4 +107,4 @@ async def _show(store: RunStore, run: Run, after: int) -> None:
 
 
 def _watch(run: Run) -> str:
-    return f"watch it with `pilothouse events -f {name_of(run)}`, or end it with `pilothouse cancel {name_of(run)}`"
+    return f"watch it with `pilothouse events -f {typed(run)}`, or end it with `pilothouse cancel {typed(run)}`"

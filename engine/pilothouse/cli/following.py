@@ -42,6 +42,7 @@ async def follow(store: RunStore, run: RunRef, after: int = 0) -> AsyncIterator[
                     if event.type in ENDS:
                         return
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(anext(changes), SWEEP)
+                    async with asyncio.timeout(SWEEP):
+                        await anext(changes)
         except StoreUnavailable:
             await asyncio.sleep(OUTAGE_PAUSE)

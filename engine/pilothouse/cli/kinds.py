@@ -5,10 +5,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from pilothouse.api.agent import Agent
-from pilothouse.api.explain import closest, explain, shown
+from pilothouse.api.explain import explain, shown
 from pilothouse.api.manifest import ManifestError, load
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem
+from pilothouse.api.suggestion import closest
 from pilothouse.api.toolapproval import ToolApproval
 from pilothouse.api.workflow import Workflow
 from pilothouse.cli.configdata import ConfigMap, Secret

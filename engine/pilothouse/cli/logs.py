@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from pilothouse.cli.local import CommandError, Where, complete, find_run
+from pilothouse.cli.command import CommandError, complete
+from pilothouse.cli.names import find_run
 from pilothouse.cli.printing import print_text
+from pilothouse.cli.where import Where
 from pilothouse.records.runs import Attempt, RunRef
 from pilothouse.records.sessions import Entry
 from pilothouse.store.ports import RunStore
@@ -78,12 +80,13 @@ class _Reader:
 
     async def print_new(self, last: bool) -> None:
         """What came since the last look; with `last`, also lines that no newline ends yet."""
+        sessions = await self._store.sessions(self._run)  # first, so that each entry's attempt is known
         for attempt in await self._store.attempts(self._run):
             self._steps[attempt.ref.attempt] = str(attempt.step)
             output = self._outputs.setdefault(attempt.ref.attempt, _Output())
             if self._wanted(str(attempt.step)) and not output.complete:
                 await self._print_output(attempt, output, last)
-        for session in await self._store.sessions(self._run):
+        for session in sessions:
             printed = self._entries.get(session.id, 0)
             for entry in session.entries[printed:]:
                 self._print_entry(entry)

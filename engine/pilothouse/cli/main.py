@@ -1,5 +1,6 @@
 """The commands, their options and their help. What they do is imported only when they are called."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pilothouse import __version__
+from pilothouse.records.states import Shutdown
 
 app = typer.Typer(
     name="pilothouse",
@@ -26,14 +28,6 @@ class Format(StrEnum):
     YAML = "yaml"
 
 
-class Verb(StrEnum):
-    """How a run is ended early."""
-
-    CANCEL = "Cancel"
-    STOP = "Stop"
-    TERMINATE = "Terminate"
-
-
 Files = Annotated[
     list[Path], typer.Option("-f", "--filename", help="A file, a folder of files, or - for standard input.")
 ]
@@ -47,7 +41,17 @@ Dsn = Annotated[
     str | None,
     typer.Option("--dsn", envvar="PILOTHOUSE_DSN", help="A PostgreSQL of your own instead of the embedded one."),
 ]
-Namespace = Annotated[str, typer.Option("-n", "--namespace", help="The namespace.")]
+
+
+def _namespace(name: str) -> str:
+    if re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) is None:
+        raise typer.BadParameter("a namespace is at most 63 lower-case letters, digits and -")
+    return name
+
+
+Namespace = Annotated[
+    str, typer.Option("-n", "--namespace", callback=_namespace, help="The namespace of what names none.")
+]
 Output = Annotated[Format, typer.Option("-o", "--output", help="How the result is printed.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
 MaybeRun = Annotated[str | None, typer.Argument(metavar="[RUN]", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
@@ -66,7 +70,7 @@ def run(
 ) -> None:
     """Run a Workflow on this machine, to its end."""
     from pilothouse.cli import run as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
     request = command.Request(tuple(filename), tuple(param or ()), workflow, namespace)
     _exit(command.start(Where.of(state, dsn), request, output.value))
@@ -75,6 +79,10 @@ def run(
 @app.command()
 def resume(
     run: MaybeRun = None,
+    filename: Annotated[
+        list[Path] | None,
+        typer.Option("-f", "--filename", help="Take Secrets from here, not from the run's own files."),
+    ] = None,
     output: Output = Format.TEXT,
     namespace: Namespace = "default",
     state: State = None,
@@ -82,26 +90,26 @@ def resume(
 ) -> None:
     """Go on with a run that was interrupted: the one that is named, else the only one."""
     from pilothouse.cli import run as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
-    _exit(command.resume(Where.of(state, dsn), run, namespace, output.value))
+    _exit(command.resume(Where.of(state, dsn), run, tuple(filename or ()), namespace, output.value))
 
 
 @app.command()
 def cancel(
     run: RunName,
     verb: Annotated[
-        Verb, typer.Option(help="Stop lets running steps end; Terminate skips exit handlers.")
-    ] = Verb.CANCEL,
+        Shutdown, typer.Option(help="Stop lets running steps end; Terminate skips exit handlers.")
+    ] = Shutdown.CANCEL,
     namespace: Namespace = "default",
     state: State = None,
     dsn: Dsn = None,
 ) -> None:
     """End a run early."""
     from pilothouse.cli import run as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
-    _exit(command.cancel(Where.of(state, dsn), run, verb.value, namespace))
+    _exit(command.cancel(Where.of(state, dsn), run, verb, namespace))
 
 
 @app.command()
@@ -122,7 +130,7 @@ def get_(
 ) -> None:
     """List the runs, or show one."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
     _exit(command.get(Where.of(state, dsn), run, namespace, output.value))
 
@@ -131,7 +139,7 @@ def get_(
 def describe(run: RunName, namespace: Namespace = "default", state: State = None, dsn: Dsn = None) -> None:
     """Tell all there is to tell of a run: steps, attempts, failures, events."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
     _exit(command.describe(Where.of(state, dsn), run, namespace))
 
@@ -147,7 +155,7 @@ def logs(
 ) -> None:
     """Print what the steps of a run printed, and what its agents said and did."""
     from pilothouse.cli import logs as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
     _exit(command.logs(Where.of(state, dsn), run, step, follow, namespace))
 
@@ -163,7 +171,7 @@ def events(
 ) -> None:
     """Print the events of a run in order."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.local import Where
+    from pilothouse.cli.where import Where
 
     _exit(command.events(Where.of(state, dsn), run, follow, namespace, output.value))
 
@@ -171,9 +179,10 @@ def events(
 @app.command()
 def migrate(state: State = None, dsn: Dsn = None) -> None:
     """Bring the database to this version's schema."""
-    from pilothouse.cli import local as command
+    from pilothouse.cli import migrate as command
+    from pilothouse.cli.where import Where
 
-    _exit(command.migrate_database(command.Where.of(state, dsn)))
+    _exit(command.migrate(Where.of(state, dsn)))
 
 
 @app.command()

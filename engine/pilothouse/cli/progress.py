@@ -1,13 +1,14 @@
 """Live progress of a run: a table that renews itself on a terminal, a line an event elsewhere."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from pilothouse.cli.printing import safe
 from pilothouse.records.events import Event, EventType
+from pilothouse.records.failures import Failure
 from pilothouse.records.runs import Snapshot, StepId
 from pilothouse.records.states import StepState
 
@@ -116,14 +117,21 @@ def describe(event: Event) -> str:
         case EventType.STEP_STARTED | EventType.STEP_RESTARTED if data.get("attempt", 1) > 1 or "restart" in data:
             return f"attempt {data['attempt']}" + (f", restart {data['restart']}" if "restart" in data else "")
         case EventType.STEP_RETRYING:
-            return f"in {data['delaySeconds']:g}s after {data.get('code', '')} {data.get('message', '')}"
+            return f"in {data['delaySeconds']:g}s after {Failure.from_json(dict(data))}"
         case EventType.TOOL_STARTED:
             return f"{data['tool']}"
         case EventType.TOOL_FINISHED:
             return f"{data['tool']}{' failed' if data['isError'] else ''}"
         case EventType.TURN_RECORDED:
-            return f"{data['toolCalls']} tool calls" if data["toolCalls"] else "answered"
+            return _turn(data)
         case EventType.SHUTDOWN_REQUESTED:
             return str(data["verb"])
         case _:
-            return " ".join(str(data[name]) for name in ("code", "message", "reason") if name in data)
+            return str(Failure.from_json(dict(data))) if "code" in data else str(data.get("reason", ""))
+
+
+def _turn(data: Mapping[str, Any]) -> str:
+    calls = data["toolCalls"]
+    if data["stopReason"] in {"error", "aborted"}:
+        return str(data["stopReason"])
+    return f"{calls} tool call{'s' if calls > 1 else ''}" if calls else "answered"

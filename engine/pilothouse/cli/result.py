@@ -2,9 +2,9 @@
 
 import json
 
-from pilothouse.cli.local import name_of
+from pilothouse.cli.names import name_of
 from pilothouse.cli.printing import duration, print_data, print_text
-from pilothouse.cli.view import load, run_view
+from pilothouse.cli.view import output_values, run_view
 from pilothouse.records.runs import Run, RunRef
 from pilothouse.store.ports import RunStore
 
@@ -27,8 +27,7 @@ async def print_outputs(store: RunStore, run: Run) -> None:
     """Each output under its name: a text as it is, anything else as JSON."""
     if run.outputs:
         print_text("\nOutputs:")
-    for name, stored in run.outputs.items():
-        value = await load(store, run, stored)
+    for name, value in (await output_values(store, run)).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         joint = "\n" if "\n" in text else " "
         indented = text.replace("\n", "\n    ")

@@ -1,6 +1,7 @@
 """`run`, `resume` and `cancel`: the commands that drive a run."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,20 +11,22 @@ import uuid6
 
 from pilothouse.api.agent import Agent
 from pilothouse.api.fields import seconds
-from pilothouse.api.workflow import Workflow, run_key
+from pilothouse.api.workflow import Workflow, WorkflowSpec, run_key
+from pilothouse.cli.command import CommandError, complete, tell
 from pilothouse.cli.configdata import ConfigMap
 from pilothouse.cli.driver import Driver, Secrets, secrets_of
-from pilothouse.cli.local import CommandError, Where, complete, find_run, name_of, tell, tenant_of
 from pilothouse.cli.manifests import Manifests, read
+from pilothouse.cli.names import find_run, name_of, tenant_of
+from pilothouse.cli.origin import Origin
 from pilothouse.cli.validate import examine, told, validate
+from pilothouse.cli.where import Where
 from pilothouse.records.failures import Failed
 from pilothouse.records.runs import NewRun, NewStep, Run, StepId
 from pilothouse.records.states import Shutdown
 from pilothouse.records.values import JSON
 from pilothouse.store.ports import RunStore
-from pilothouse.workflows.closure import Closure
+from pilothouse.workflows.closure import Closure, freeze
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.freeze import freeze
 from pilothouse.workflows.params import ParamError, bind, parse
 
 
@@ -45,8 +48,9 @@ def start(where: Where, request: Request, output: str) -> int:
             checked = await _checked(request, evaluator)
             where.make()
             async with where.store() as store:
-                tenant = await tenant_of(store, request.namespace)
-                run = await store.create_run(checked.new_run(tenant, request.namespace))
+                new = checked.new_run(await tenant_of(store, checked.namespace))
+                Origin.of(request.files).keep(where, new.run)
+                run = await store.create_run(new)
                 driver = Driver(where, store, evaluator, checked.secrets)
                 return await driver.to_result(run, 0, output)
 
@@ -66,19 +70,21 @@ def check(files: Sequence[Path]) -> int:
     return complete(command)
 
 
-def resume(where: Where, name: str | None, namespace: str, output: str) -> int:
-    """`pilothouse resume`."""
+def resume(where: Where, name: str | None, files: Sequence[Path], namespace: str, output: str) -> int:
+    """`pilothouse resume`. `files`: where its Secrets are, if not in the files that it came from."""
 
     async def command() -> int:
         where.make()
         async with where.store() as store, Evaluator() as evaluator:
             run = await _unfinished(store, name, namespace)
-            return await Driver(where, store, evaluator).to_result(run, run.event_seq, output)
+            origin = Origin.find(where, run)
+            values = await (Origin.of(files) if files else origin).secrets(run)
+            return await Driver(where, store, evaluator, values).to_result(run, run.event_seq, output)
 
     return complete(command)
 
 
-def cancel(where: Where, name: str, verb: str, namespace: str) -> int:
+def cancel(where: Where, name: str, verb: Shutdown, namespace: str) -> int:
     """`pilothouse cancel`: asks the run's driver to end it, or drives it to its end where it has none."""
 
     async def command() -> int:
@@ -87,8 +93,9 @@ def cancel(where: Where, name: str, verb: str, namespace: str) -> int:
             run = await find_run(store, name, namespace)
             if run.state.final:
                 raise CommandError(f"{name_of(run)} has ended already: it {run.state.value}")
-            await store.request_shutdown(run.ref, Shutdown(verb))
-            ended = await Driver(where, store, evaluator).to_end(run)
+            Origin.find(where, run)
+            await store.request_shutdown(run.ref, verb)
+            ended = await Driver(where, store, evaluator, {}).to_end(run)
             tell(f"{name_of(run)} {ended.state.value}")
         return 0
 
@@ -100,26 +107,28 @@ async def _checked(request: Request, evaluator: Evaluator) -> "_Checked":
     problems = told(await examine(manifests, evaluator))
     if problems:
         raise CommandError("\n".join(["nothing was run", *problems]))
-    workflow = _chosen(manifests.workflows, request.workflow)
-    closure, params = _closure(workflow, manifests, request), _params(workflow, request.params)
-    return _Checked(workflow, closure, params, secrets_of(manifests, request.namespace))
+    workflow, namespace = _chosen(manifests, request.workflow)
+    _runs_here(workflow.spec)
+    closure = _closure(workflow, manifests, namespace)
+    return _Checked(workflow, namespace, closure, _params(workflow, request.params), secrets_of(manifests, namespace))
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """A checked request: what will run, with which values."""
+    """A checked request: what will run, in which namespace, with which values."""
 
     workflow: Workflow
+    namespace: str
     closure: Closure
     params: Mapping[str, JSON]
     secrets: Secrets = field(repr=False)
 
-    def new_run(self, tenant: UUID, namespace: str) -> NewRun:
-        spec, name = self.workflow.spec, self.workflow.metadata.name or ""
+    def new_run(self, tenant: UUID) -> NewRun:
+        spec, name = self.workflow.spec, _name(self.workflow)
         return NewRun(
             tenant=tenant,
             run=uuid6.uuid7(),
-            namespace=namespace,
+            namespace=self.namespace,
             workflow=name,
             workflow_uid=uuid5(tenant, f"Workflow {name}"),
             key=run_key(spec),
@@ -130,25 +139,40 @@ class _Checked:
         )
 
 
-def _chosen(workflows: Sequence[Workflow], name: str | None) -> Workflow:
-    names = [workflow.metadata.name or "" for workflow in workflows]
-    if name is None and len(workflows) == 1:
-        return workflows[0]
-    if not names:
+def _name(workflow: Workflow) -> str:
+    """The Workflow's name; one that is to be generated gets an ending by chance, as the API server gives it."""
+    metadata = workflow.metadata
+    return metadata.name or f"{metadata.generate_name}{secrets.token_hex(3)[:5]}"
+
+
+def _chosen(manifests: Manifests, name: str | None) -> tuple[Workflow, str]:
+    """The Workflow to run and its namespace."""
+    found = [
+        (manifest.object, manifest.namespace) for manifest in manifests.all if isinstance(manifest.object, Workflow)
+    ]
+    names = [workflow.metadata.name or workflow.metadata.generate_name or "" for workflow, _ in found]
+    if not found:
         raise CommandError("the files hold no Workflow")
-    if name is None:
+    if name is None and len(found) > 1:
         raise CommandError(f"the files hold several Workflows; choose one with --workflow: {', '.join(names)}")
-    if name not in names:
+    if name is not None and name not in names:
         raise CommandError(f"the files hold no Workflow `{name}`; they hold: {', '.join(names)}")
-    return workflows[names.index(name)]
+    return found[names.index(name) if name is not None else 0]
 
 
-def _closure(workflow: Workflow, manifests: Manifests, request: Request) -> Closure:
-    agents = {name: agent.spec for name, agent in manifests.named(Agent, request.namespace).items()}
-    config_maps = {name: dict(map_.texts) for name, map_ in manifests.named(ConfigMap, request.namespace).items()}
-    origin = [str(path.absolute()) for path in request.files if str(path) != "-"]
+def _runs_here(spec: WorkflowSpec) -> None:
+    """Raises CommandError for a step that needs a cluster."""
+    for index, step in enumerate(spec.steps or ()):
+        if step.run_command is not None and step.run_command.image is not None:
+            place = f"spec.steps[{index}].runCommand.image"
+            raise CommandError(f"nothing was run\n{place}: an image runs on a cluster only; leave it out to run here")
+
+
+def _closure(workflow: Workflow, manifests: Manifests, namespace: str) -> Closure:
+    agents = {name: agent.spec for name, agent in manifests.named(Agent, namespace).items()}
+    config_maps = {name: dict(map_.texts) for name, map_ in manifests.named(ConfigMap, namespace).items()}
     try:
-        return freeze(workflow.spec, agents, config_maps, origin)
+        return freeze(workflow.spec, agents, config_maps)
     except Failed as error:
         raise CommandError(str(error.failure)) from None
 
@@ -161,6 +185,8 @@ def _params(workflow: Workflow, given: Sequence[str]) -> dict[str, JSON]:
             name, equals, text = item.partition("=")
             if not equals:
                 raise CommandError(f"--param {item}: write it as NAME=VALUE")
+            if name in values:
+                raise CommandError(f"--param {item}: `{name}` has a value already")
             values[name] = parse(declared[name], text) if name in declared else text
         return bind(workflow.spec.params, values)
     except ParamError as error:

@@ -4,12 +4,14 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
+from pilothouse.cli.command import complete
 from pilothouse.cli.following import follow, recorded
-from pilothouse.cli.local import Where, complete, find_run, name_of, tenant_of
+from pilothouse.cli.names import find_run, name_of, tenant_of
 from pilothouse.cli.printing import duration, print_data, print_table, print_text
 from pilothouse.cli.progress import event_line
 from pilothouse.cli.result import print_outputs
-from pilothouse.cli.view import event_view, progress, run_view, summary_view
+from pilothouse.cli.view import event_view, run_view, settled, summary_view
+from pilothouse.cli.where import Where
 from pilothouse.records.events import Event
 from pilothouse.records.runs import Attempt, Snapshot, Step
 from pilothouse.store.ports import RunStore
@@ -89,13 +91,13 @@ def _row(snapshot: Snapshot) -> Sequence[str]:
     run = snapshot.run
     end = run.finished_at or snapshot.now
     age, took = duration(snapshot.now - run.created_at), duration(end - run.created_at)
-    return (name_of(run), run.state.value, progress(snapshot.steps), age, took)
+    return (name_of(run), run.state.value, settled(snapshot.steps.values()), age, took)
 
 
 def _describe_run(snapshot: Snapshot) -> None:
     run = snapshot.run
     print_text(f"Run:        {name_of(run)}\nId:         {run.ref.run}\nNamespace:  {run.namespace}")
-    print_text(f"State:      {run.state.value}\nProgress:   {progress(snapshot.steps)}\nKey:        {run.key}")
+    print_text(f"State:      {run.state.value}\nProgress:   {settled(snapshot.steps.values())}\nKey:        {run.key}")
     print_text(f"Started:    {run.created_at.isoformat(timespec='seconds')}")
     if run.shutdown is not None:
         print_text(f"Shutdown:   {run.shutdown.value}")

@@ -13,9 +13,9 @@ from pilothouse.api.workflow import Workflow
 from pilothouse.cli.configdata import ConfigMap, Secret
 from pilothouse.cli.finding import Finding
 from pilothouse.cli.manifests import Manifests, read
-from pilothouse.workflows.check import check
+from pilothouse.workflows.checks.check import check
+from pilothouse.workflows.checks.references import Known
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.known import Known
 
 SHOWN = 20
 """Problems of one document that are told."""

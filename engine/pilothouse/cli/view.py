@@ -1,20 +1,21 @@
 """A run as data: what `-o json` and `-o yaml` print. The shape is that of a Workflow's status."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from pilothouse.records.events import Event
 from pilothouse.records.failures import Failure
 from pilothouse.records.runs import Run, Snapshot, Step
-from pilothouse.records.values import BlobRef, Stored, decode
+from pilothouse.store.keeping import load
 from pilothouse.store.ports import RunStore
 
 
 async def run_view(store: RunStore, snapshot: Snapshot) -> dict[str, Any]:
     """The run with its steps in order and its outputs as values."""
     run = snapshot.run
-    outputs = [{"name": name, "value": await load(store, run, stored)} for name, stored in run.outputs.items()]
+    outputs = [{"name": name, "value": value} for name, value in (await output_values(store, run)).items()]
     return {
         "workflow": run.workflow,
         "namespace": run.namespace,
@@ -35,16 +36,15 @@ def event_view(event: Event) -> dict[str, Any]:
     return {"seq": event.seq, "at": _time(event.at), "type": event.type.value} | step | {"data": dict(event.data)}
 
 
-async def load(store: RunStore, run: Run, stored: Stored) -> Any:
-    """A stored value, wherever it is kept."""
-    if isinstance(stored, BlobRef):
-        return decode(await store.get_blob(run.ref.tenant, stored.digest))
-    return stored.value
+async def output_values(store: RunStore, run: Run) -> dict[str, Any]:
+    """The outputs of a run by name, wherever they are kept."""
+    get_blob = partial(store.get_blob, run.ref.tenant)
+    return {name: await load(stored, get_blob) for name, stored in run.outputs.items()}
 
 
-def progress(steps: Mapping[Any, Step] | Sequence[Step]) -> str:
+def settled(steps: Iterable[Step]) -> str:
     """Settled steps of all, as `3/7`."""
-    every = list(steps.values() if isinstance(steps, Mapping) else steps)
+    every = list(steps)
     return f"{sum(step.state.final for step in every)}/{len(every)}"
 
 
@@ -55,7 +55,7 @@ def _run(snapshot: Snapshot) -> dict[str, Any]:
         "number": run.number,
         "key": run.key,
         "state": run.state.value,
-        "progress": progress(snapshot.steps),
+        "progress": settled(snapshot.steps.values()),
         "startedAt": _time(run.created_at),
         "finishedAt": _time(run.finished_at),
     }

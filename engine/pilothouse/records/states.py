@@ -55,6 +55,8 @@ class AttemptState(StrEnum):
     """Proved: nothing of the work began, so beginning again costs nothing."""
     LOST = "Lost"
     """It began, and its process ended without an outcome."""
+    RELEASED = "Released"
+    """Its process let go of it, as a pause does. It goes on later, and nothing of its tries is used up."""
     CANCELLED = "Cancelled"
 
     @property

@@ -29,11 +29,19 @@ class ValueRefused(ValueError):  # noqa: N818 - the outcome, as a store says it
 def encode(value: object) -> str:
     """The one text form in which values are stored: compact JSON in ASCII, so that NUL characters and
     lone surrogates survive. Raises ValueRefused for anything that JSON cannot hold faithfully."""
-    _check(value)
-    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    try:
+        text = _ENCODER.encode(value)
+    except (ValueError, TypeError, RecursionError):
+        _check(value)  # names the place, which the encoder does not
+        raise
+    if not _fits(value):
+        _check(value)
     if len(text) > VALUE_LIMIT:
         raise ValueRefused(f"the value takes {len(text):,} bytes as JSON; at most {VALUE_LIMIT:,} are stored")
     return text
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def decode(text: str | bytes) -> Any:
@@ -85,7 +93,43 @@ def _stored(item: Mapping[str, Any]) -> Stored:
     return Inline(item["value"])
 
 
+_SCALARS = frozenset({str, float, bool, type(None)})
+_CONTAINERS = frozenset({dict, list, tuple})
+
+
+def _fits(root: object) -> bool:
+    """Whether a value that JSON can express is also faithful to it: keys are strings, integers and the depth
+    within their limits. Fast, and keeps no places. May say no to what is unusual, such as members of an enum:
+    then `_check` decides."""
+    level: list[Any] = [(root,)]
+    for _ in range(DEPTH_LIMIT + 1):
+        below: list[Any] = []
+        for container in level:
+            if type(container) is dict and not all(type(key) is str for key in container):
+                return False
+            if not _scan(container, below):
+                return False
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _scan(container: Any, below: list[Any]) -> bool:
+    """Whether the container's scalars fit; adds the containers in it to `below`."""
+    for value in container.values() if type(container) is dict else container:
+        kind = type(value)
+        if kind in _SCALARS:
+            continue
+        if kind in _CONTAINERS:
+            below.append(value)
+        elif kind is not int or not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
+            return False
+    return True
+
+
 def _check(root: object) -> None:
+    """Raises ValueRefused with the place of what JSON cannot hold."""
     stack: list[tuple[object, int, str]] = [(root, 0, "")]
     while stack:
         value, depth, where = stack.pop()

@@ -123,10 +123,16 @@ class AttemptStore(Protocol):
         ...
 
     async def append(
-        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+        self,
+        session: UUID,
+        leaf: UUID | None,
+        entries: Sequence[NewEntry],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
     ) -> Sequence[Entry]:
         """Appends the entries as a chain below `leaf` and moves the leaf, all in one transaction with the
-        events. A `leaf` entry moves the leaf to its target. Guard: the session's leaf is `leaf`; raises
+        events and with the results of tool calls, which are written as `record` does. A `leaf` entry moves
+        the leaf to its target, an entry that is there by then. Guard: the session's leaf is `leaf`; raises
         Conflict if not. An entry whose id is there already is a Conflict, too."""
         ...
 
@@ -136,11 +142,13 @@ class AttemptStore(Protocol):
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         """Writes the intent before the effect. Where the row is there already without a result and the
-        call is idempotent, the row passes to this attempt; otherwise raises Conflict."""
+        very same call (id, tool, arguments) was and is declared idempotent, it passes to this attempt;
+        otherwise raises Conflict. Raises NotFound where the session has no such turn."""
         ...
 
     async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        """Writes the result of an intended call. A second result is a Conflict."""
+        """Writes the result of an intended call, whichever attempt of the run intended it; one over
+        INLINE_LIMIT becomes a blob. A second result is a Conflict, one without intent NotFound."""
         ...
 
     async def put_blob(self, data: bytes) -> BlobRef:

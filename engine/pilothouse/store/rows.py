@@ -3,7 +3,7 @@
 Both implementations of the ports keep these rows, so what one of them refuses, the other refuses, too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -78,10 +78,7 @@ def step_rows(steps: Sequence[NewStep]) -> list[dict[str, Any]]:
     """The columns of new steps. Raises ValueRefused where two have one id."""
     if len({step.id for step in steps}) < len(steps):
         raise ValueRefused("two steps have the same path and index")
-    return [
-        step_key(step.id) | {"position": position, "kind": plain(step.kind, "kind")}
-        for position, step in enumerate(steps)
-    ]
+    return [step_key(step.id) | {"kind": plain(step.kind, "kind")} for step in steps]
 
 
 def step_key(step: StepId) -> dict[str, Any]:
@@ -187,6 +184,7 @@ def entry_row(link: Link) -> dict[str, Any]:
         "parent": link.parent,
         "type": plain(link.entry.type, "type"),
         "body": encode(dict(link.entry.body)),
+        "target": link.target,
     }
 
 
@@ -194,15 +192,18 @@ def entry_of(row: Row) -> Entry:
     return Entry(row["id"], row["parent"], row["seq"], row["type"], decode(row["body"]), row["attempt"], row["at"])
 
 
-def session_of(row: Row, entries: Sequence[Row]) -> Session:
+def session_of(session: UUID, leaf: UUID | None, entries: Iterable[Row]) -> Session:
     """The session with its entries, which come in any order."""
     ordered = sorted(entries, key=lambda entry: int(entry["seq"]))
-    return Session(row["id"], row["leaf"], tuple(entry_of(entry) for entry in ordered))
+    return Session(session, leaf, tuple(entry_of(entry) for entry in ordered))
 
 
-def tool_call_row(session: UUID, call: NewToolCall) -> dict[str, Any]:
+NEW_CALL: Row = {"result": None, "is_error": False, "finished_at": None}
+"""What is known of a call's result before there is one."""
+
+
+def tool_call_row(call: NewToolCall) -> dict[str, Any]:
     return {
-        "session": session,
         "turn": call.turn,
         "ordinal": call.ordinal,
         "call": plain(call.call, "call"),

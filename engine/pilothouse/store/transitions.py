@@ -15,8 +15,9 @@ from pilothouse.records.values import BlobRef, Outputs
 class StepChange:
     """Moves a step from one of `expect` to `state`. Guard: the state, and the fence where one is given.
 
-    A final state sets `finished_at`; the first RUNNING sets `started_at`. `wake_in` sets `wake_at` from
-    the database's clock, in seconds; every other change clears it.
+    A final state sets `finished_at`; the first RUNNING sets `started_at`, and so does SUCCEEDED where none came before.
+    `wake_in` sets `wake_at` from the database's clock, in seconds; every other change clears it. `outputs` and
+    `failure` replace what stood there, so a change without them clears them.
     """
 
     id: StepId

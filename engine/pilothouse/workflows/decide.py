@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pilothouse.records.failures import OUTCOME_UNKNOWN, Failure, FailureCode
 from pilothouse.records.runs import Attempt, Snapshot, Step, StepId
 from pilothouse.records.states import AttemptState, RunState, Shutdown, StepState
+from pilothouse.records.values import JSON, Inline
 from pilothouse.workflows.actions import Action, Begin, Close, Restart, Retry, Settle, Stop, Wake
 from pilothouse.workflows.backoff import retry_delay
-from pilothouse.workflows.plan import FailurePolicy, Plan, PlannedStep, Resume
+from pilothouse.workflows.plan import FailurePolicy, OnLoss, Plan, PlannedStep
 
 MAX_NEVER_STARTED = 3
 """Restarts of an attempt whose process provably never began."""
@@ -86,7 +87,7 @@ class _Decision:
     def _pending(self, planned: PlannedStep) -> Iterator[Action]:
         if self._stopping:
             yield Settle(planned.id, StepState.CANCELLED, self._ending_failure)
-        elif self.unhandled and self.plan.failure_policy is FailurePolicy.FAIL_FAST:
+        elif self._failing_fast:
             yield Settle(planned.id, StepState.OMITTED, reason=f"step `{self.unhandled[0].id}` failed")
         elif unmet := self._unmet_need(planned):
             yield Settle(planned.id, StepState.OMITTED, reason=f"step `{unmet.id}` is {unmet.state.value}")
@@ -99,9 +100,9 @@ class _Decision:
             return Begin(planned.id, 1)
         return Settle(planned.id, StepState.SKIPPED, reason=f"step `{branch.conditional}` did not choose it")
 
-    def _side(self, conditional: StepId) -> object:
-        stored = self.snapshot.steps[conditional].outputs.get("branch")
-        return getattr(stored, "value", None)
+    def _side(self, conditional: StepId) -> JSON:
+        chosen = self.snapshot.steps[conditional].outputs.get("branch")
+        return chosen.value if isinstance(chosen, Inline) else None
 
     def _unmet_need(self, planned: PlannedStep) -> Step | None:
         strict = (self.snapshot.steps[need] for need in sorted(planned.needs - planned.survives))
@@ -113,6 +114,8 @@ class _Decision:
     def _retrying(self, step: Step) -> Iterator[Action]:
         if self._stopping:
             yield Settle(step.id, StepState.CANCELLED, self._ending_failure)
+        elif self._failing_fast:
+            yield Settle(step.id, StepState.FAILED, step.failure)
         elif step.wake_at is not None and step.wake_at > self.snapshot.now:
             yield Wake(step.wake_at)
         else:
@@ -135,6 +138,8 @@ class _Decision:
                 yield self._again(step, attempt, MAX_NEVER_STARTED)
             case AttemptState.LOST:
                 yield self._lost(planned, step, attempt)
+            case AttemptState.RELEASED:
+                yield self._released(step, attempt)
 
     def _open(self, attempt: Attempt) -> Iterator[Action]:
         if self._killing:
@@ -151,16 +156,21 @@ class _Decision:
         failure = attempt.failure or Failure(FailureCode.UNK, "the attempt failed without a reason")
         if failure.reason == OUTCOME_UNKNOWN:
             return Settle(step.id, StepState.ERROR, failure)
-        allowed = not self._stopping and failure.code in planned.retry.codes
+        allowed = not self._stopping and not self._failing_fast and failure.code in planned.retry.codes
         if allowed and attempt.number < planned.retry.attempts:
             return Retry(step.id, retry_delay(planned.retry, attempt.number, attempt.nonce), failure)
         return Settle(step.id, StepState.FAILED, failure)
 
     def _lost(self, planned: PlannedStep, step: Step, attempt: Attempt) -> Action:
-        if planned.resume is Resume.ASK:
+        if planned.on_loss is OnLoss.FAIL:
             message = "its process ended without an outcome; set idempotent: true to have it run again"
             return Settle(step.id, StepState.ERROR, Failure(FailureCode.UNK, message, OUTCOME_UNKNOWN))
         return self._again(step, attempt, MAX_CONTINUED)
+
+    def _released(self, step: Step, attempt: Attempt) -> Action:
+        if self._stopping:
+            return Settle(step.id, StepState.CANCELLED, self._ending_failure)
+        return Restart(step.id, attempt.restart)
 
     def _again(self, step: Step, attempt: Attempt, most: int) -> Action:
         if self._stopping:
@@ -177,6 +187,11 @@ class _Decision:
     def _stopping(self) -> bool:
         """Nothing new may begin."""
         return self.expired or self.snapshot.run.shutdown is not None
+
+    @property
+    def _failing_fast(self) -> bool:
+        """No attempt may begin any more; those that run are let run to their end."""
+        return bool(self.unhandled) and self.plan.failure_policy is FailurePolicy.FAIL_FAST
 
     @property
     def _killing(self) -> bool:

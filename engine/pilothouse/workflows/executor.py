@@ -35,7 +35,7 @@ class Executor(Protocol):
         ...
 
     async def ending(self, attempt: Attempt) -> Ending | None:
-        """How the attempt ended; None while it is under way, not started, or has committed its own end."""
+        """How the attempt ended; None while it is under way, can yet be started, or has committed its own end."""
         ...
 
     async def stop(self, attempt: Attempt, failure: Failure | None) -> None:

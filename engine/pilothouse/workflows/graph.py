@@ -1,7 +1,8 @@
 """The graph of steps: who needs whom, in which order they may run, and what makes an order impossible."""
 
-import difflib
 from collections.abc import Collection, Iterator, Mapping
+
+from pilothouse.api.suggestion import closest
 
 
 class GraphError(ValueError):
@@ -57,8 +58,7 @@ class Graph:
 
     def _check_known(self, name: str, need: str) -> None:
         if need not in self._needs:
-            close = difflib.get_close_matches(need, self._needs, n=1)
-            raise UnknownNeed(name, need, close[0] if close else None)
+            raise UnknownNeed(name, need, closest(need, list(self._needs)))
 
     def _order(self) -> list[list[str]]:
         position = {name: index for index, name in enumerate(self._needs)}

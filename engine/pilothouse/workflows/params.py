@@ -1,11 +1,11 @@
 """Params and inputs: values checked against what was declared of them."""
 
-import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pilothouse.api.params import Param
+from pilothouse.api.suggestion import suggestion
 from pilothouse.records.values import JSON
 
 
@@ -23,9 +23,7 @@ def bind(params: Iterable[Param], given: Mapping[str, JSON]) -> dict[str, JSON]:
     declared = {param.name: param for param in params}
     for name in given:
         if name not in declared:
-            close = difflib.get_close_matches(name, declared, n=1)
-            hint = f"; did you mean `{close[0]}`?" if close else f"; declared are: {', '.join(declared) or 'none'}"
-            raise ParamError(name, f"there is no param `{name}`{hint}")
+            raise ParamError(name, f"there is no param `{name}`{suggestion(name, declared)}")
     values: dict[str, JSON] = {}
     for param in declared.values():
         if param.name in given:

@@ -15,13 +15,13 @@ class FailurePolicy(StrEnum):
     FINISH_ALL = "FinishAll"
 
 
-class Resume(StrEnum):
-    """What may follow when an attempt began and then lost its process."""
+class OnLoss(StrEnum):
+    """What follows when an attempt began and then lost its process."""
 
-    ASK = "Ask"
+    FAIL = "Fail"
     """Nobody knows whether its effect happened: the step ends in Error."""
-    AGAIN = "Again"
-    """The step is declared idempotent: it runs again."""
+    RERUN = "Rerun"
+    """The step is declared idempotent: it runs again from its beginning."""
     CONTINUE = "Continue"
     """Every effect has a row of its own, as an agent's have: the work goes on from the last row."""
 
@@ -57,7 +57,7 @@ class PlannedStep:
     survives: Set[StepId] = frozenset()
     branch: Branch | None = None
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    resume: Resume = Resume.ASK
+    on_loss: OnLoss = OnLoss.FAIL
 
 
 @dataclass(frozen=True, slots=True)

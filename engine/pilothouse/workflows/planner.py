@@ -1,11 +1,11 @@
 """The planner: from a Workflow's spec to its plan, or to the problems that keep it from having one."""
 
-import difflib
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pilothouse.api.fields import seconds
 from pilothouse.api.problem import Problem
+from pilothouse.api.suggestion import suggestion
 from pilothouse.api.workflow import Retry, Step, WorkflowSpec
 from pilothouse.records.failures import FailureCode
 from pilothouse.records.runs import StepId
@@ -13,15 +13,13 @@ from pilothouse.workflows.expressions.errors import ExpressionError, ExpressionL
 from pilothouse.workflows.expressions.evaluator import Compiled, Evaluator
 from pilothouse.workflows.expressions.references import References
 from pilothouse.workflows.graph import CycleError, Graph
-from pilothouse.workflows.plan import Branch, FailurePolicy, Plan, PlannedStep, Resume, RetryPolicy
-from pilothouse.workflows.scope import NAMES
+from pilothouse.workflows.plan import Branch, FailurePolicy, OnLoss, Plan, PlannedStep, RetryPolicy
+from pilothouse.workflows.scope import NAMES, RUN_FIELDS
 from pilothouse.workflows.sites import Site, step_sites, template_sites
 from pilothouse.workflows.steps import KINDS
 
 EXPRESSIONS_LIMIT = 2_000
 """Expressions in one Workflow: compiling one takes about a millisecond."""
-
-_CODES = frozenset(code.value for code in FailureCode)
 
 
 @dataclass
@@ -35,41 +33,51 @@ class _Draft:
     branch: tuple[str, str] | None = None
 
 
-class Planner:
-    """Makes one plan. Every problem has the path of the field that it is about."""
+class Unplannable(ValueError):  # noqa: N818 - the outcome, as a caller reports it
+    """A spec that has no plan; every problem has the path of the field that it is about."""
 
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(map(str, problems)))
+        self._problems = problems
+
+
+async def make_plan(spec: WorkflowSpec, evaluator: Evaluator) -> Plan:
+    """The plan of a spec that was checked. Raises Unplannable."""
+    planner = _Planner(spec, evaluator)
+    problems = await planner.problems()
+    if problems:
+        raise Unplannable(problems)
+    return planner.plan()
+
+
+async def plan_problems(spec: WorkflowSpec, evaluator: Evaluator) -> list[Problem]:
+    """What keeps a spec from having a plan; its actions need not all be supported."""
+    return await _Planner(spec, evaluator).problems()
+
+
+class _Planner:
     def __init__(self, spec: WorkflowSpec, evaluator: Evaluator) -> None:
         self._spec = spec
         self._evaluator = evaluator
         self._drafts = {s.name: _Draft(s, f"spec.steps[{i}]") for i, s in enumerate(spec.steps or ())}
         self._params = {param.name for param in spec.params}
         self._expressions_seen = 0
-        self.problems: list[Problem] = []
+        self._problems: list[Problem] = []
 
-    async def plan(self) -> Plan | None:
-        """The plan; None where there are problems, which then stand in `problems`."""
+    async def problems(self) -> list[Problem]:
         for draft in self._drafts.values():
-            self._carried_out(draft)
             self._declared_needs(draft)
             self._branches(draft)
             await self._expressions(draft)
         for index, output in enumerate(self._spec.outputs):
             await self._compile(template_sites(output.value, f"spec.outputs[{index}].value"))
-        if not self.problems:
-            self._acyclic()
-        return None if self.problems else self._finished()
+        self._acyclic()
+        return self._problems
 
-    def _carried_out(self, draft: _Draft) -> None:
-        key, _ = draft.step.action
-        if key not in KINDS:
-            self._problem(f"{draft.where}.{key}", "is not supported yet")
-        codes = (draft.step.retry and draft.step.retry.codes) or ()
-        for index, code in enumerate(codes):
-            if code not in _CODES:
-                known = ", ".join(sorted(_CODES))
-                self._problem(
-                    f"{draft.where}.retry.codes[{index}]", f"there is no failure code `{code}`; there are: {known}"
-                )
+    def plan(self) -> Plan:
+        """The plan, once there are no problems."""
+        steps = (_planned(draft) for draft in self._drafts.values())
+        return Plan({step.id: step for step in steps}, FailurePolicy(self._spec.failure_policy), self._spec.parallelism)
 
     def _declared_needs(self, draft: _Draft) -> None:
         for index, need in enumerate(draft.step.needs):
@@ -110,7 +118,7 @@ class Planner:
     async def _compiled(self, sites: Iterable[Site | Problem]) -> AsyncIterator[tuple[Site, Compiled]]:
         for site in sites:
             if isinstance(site, Problem):
-                self.problems.append(site)
+                self._problems.append(site)
                 continue
             self._expressions_seen += 1
             if self._expressions_seen > EXPRESSIONS_LIMIT:
@@ -130,7 +138,10 @@ class Planner:
 
     def _references(self, references: References, where: str) -> None:
         for name in sorted(references.params - self._params):
-            self._problem(where, f"there is no param `{name}`{_hint(name, self._params)}")
+            self._problem(where, f"there is no param `{name}`{suggestion(name, self._params)}")
+        for path in sorted(path for path in references.reads | references.tests if path[0] == "run" and path[1:]):
+            if path[1] not in RUN_FIELDS:
+                self._problem(where, f"a run has no `{path[1]}`; it has: {', '.join(RUN_FIELDS)}")
         for name, reads in references.steps.items():
             if self._known(name, where):
                 self._outputs(name, {str(path[0]) for path in reads.outputs if path}, where)
@@ -146,7 +157,7 @@ class Planner:
 
     def _known(self, name: str, where: str) -> bool:
         if name not in self._drafts:
-            self._problem(where, f"there is no step `{name}`{_hint(name, self._drafts)}")
+            self._problem(where, f"there is no step `{name}`{suggestion(name, self._drafts)}")
         return name in self._drafts
 
     def _acyclic(self) -> None:
@@ -156,11 +167,7 @@ class Planner:
             self._problem(f"{self._drafts[error.cycle[0]].where}", str(error))
 
     def _problem(self, where: str, message: str) -> None:
-        self.problems.append(Problem(where, message))
-
-    def _finished(self) -> Plan:
-        steps = (_planned(draft) for draft in self._drafts.values())
-        return Plan({step.id: step for step in steps}, FailurePolicy(self._spec.failure_policy), self._spec.parallelism)
+        self._problems.append(Problem(where, message))
 
 
 def _planned(draft: _Draft) -> PlannedStep:
@@ -172,14 +179,14 @@ def _planned(draft: _Draft) -> PlannedStep:
         survives=frozenset(map(StepId, draft.survives)),
         branch=Branch(StepId(draft.branch[0]), draft.branch[1]) if draft.branch else None,
         retry=_retry(draft.step.retry),
-        resume=_resume(draft.step, key),
+        on_loss=_on_loss(draft.step, key),
     )
 
 
-def _resume(step: Step, key: str) -> Resume:
+def _on_loss(step: Step, key: str) -> OnLoss:
     if KINDS[key].durable:
-        return Resume.CONTINUE
-    return Resume.AGAIN if step.idempotent else Resume.ASK
+        return OnLoss.CONTINUE
+    return OnLoss.RERUN if step.idempotent else OnLoss.FAIL
 
 
 def _retry(retry: Retry | None) -> RetryPolicy:
@@ -194,9 +201,3 @@ def _retry(retry: Retry | None) -> RetryPolicy:
         jitter=retry.jitter,
         **codes,
     )
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean `{close[0]}`?" if close else f"; there are: {', '.join(names[:20]) or 'none'}"

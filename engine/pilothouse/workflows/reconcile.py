@@ -1,5 +1,6 @@
 """The reconciler: reads a run, asks the brain, and carries out what it says, one transition at a time."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,7 +10,8 @@ from pilothouse.api.workflow import Step as StepSpec
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import Attempt, AttemptRef, Run, RunRef, Snapshot, StepId
 from pilothouse.records.states import AttemptState, RunState, StepState
-from pilothouse.records.values import Outputs, ValueRefused
+from pilothouse.records.values import Outputs, Stored, ValueRefused
+from pilothouse.store.keeping import keep_all
 from pilothouse.store.ports import RunStore
 from pilothouse.store.transitions import AttemptOpening, Transition
 from pilothouse.workflows import moves
@@ -22,15 +24,19 @@ from pilothouse.workflows.plan import Plan
 from pilothouse.workflows.scope import Scope
 from pilothouse.workflows.steps import KINDS
 from pilothouse.workflows.steps.kind import Beginning, Done, require_bool
-from pilothouse.workflows.values import keep_all
+from pilothouse.workflows.work import Work
 
 GRACE = 30.0
 """Seconds beyond its timeout after which an attempt that should have ended itself is ended from outside."""
 
 
+LEAST = 0.001
+"""Seconds left to an attempt that is begun again after its time is over: it ends at once, by its timeout."""
+
+
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What one turn of the reconciler came to. `wake_in` is in seconds; None: only a change can matter."""
+class Pass:
+    """What one pass of the reconciler came to. `wake_in` is in seconds; None: only a change can matter."""
 
     run: Run
     wake_in: float | None
@@ -42,7 +48,7 @@ class Reconciler:
     def __init__(
         self,
         store: RunStore,
-        executor: Executor,
+        executors: Mapping[str, Executor],
         evaluator: Evaluator,
         closure: Closure,
         plan: Plan,
@@ -50,7 +56,7 @@ class Reconciler:
         epoch: int,
     ) -> None:
         self._store = store
-        self._executor = executor
+        self._executors = executors
         self._evaluator = evaluator
         self._closure = closure
         self._specs = {StepId(spec.name): spec for spec in closure.workflow.steps or ()}
@@ -58,7 +64,11 @@ class Reconciler:
         self._ref = ref
         self._epoch = epoch
 
-    async def turn(self) -> Turn:
+    def executor(self, step: StepId) -> Executor:
+        """Who carries out attempts of the step."""
+        return self._executors[self._plan.steps[step].kind]
+
+    async def run_pass(self) -> Pass:
         """Decides and acts until nothing is due. Raises Deposed where another leader has taken the run."""
         while True:
             snapshot = await self._store.snapshot(self._ref)
@@ -70,13 +80,13 @@ class Reconciler:
                 await self._act(action, seen, endings)
             if not due:
                 await self._stop_and_start(actions, seen)
-                return Turn(seen.run, _wake_in(actions, seen.now))
+                return Pass(seen.run, _wake_in(actions, seen.now))
 
     async def _endings(self, snapshot: Snapshot) -> dict[StepId, Ending]:
         endings: dict[StepId, Ending] = {}
         for id_, attempt in snapshot.attempts.items():
             if not attempt.state.final:
-                ending = await self._executor.ending(attempt)
+                ending = await self.executor(id_).ending(attempt)
                 if ending is not None:
                     endings[id_] = ending
         return endings
@@ -84,29 +94,26 @@ class Reconciler:
     async def _stop_and_start(self, actions: Sequence[Action], snapshot: Snapshot) -> None:
         """Ends the attempts that are to end, and starts those that a crash kept from being started."""
         stops = {action.step: action for action in actions if isinstance(action, Stop)}
-        for id_, attempt in snapshot.attempts.items():
-            if attempt.state.final:
-                continue
-            if id_ in stops:
-                await self._executor.stop(attempt, stops[id_].failure)
-            elif not await self._executor.running(attempt):
+        attempts = {id_: attempt for id_, attempt in snapshot.attempts.items() if not attempt.state.final}
+        await asyncio.gather(*(self.executor(id_).stop(attempts[id_], stop.failure) for id_, stop in stops.items()))
+        for id_, attempt in attempts.items():
+            if id_ not in stops and not await self.executor(id_).running(attempt):
                 await self._start_again(attempt, snapshot)
 
     async def _start_again(self, attempt: Attempt, snapshot: Snapshot) -> None:
         try:
-            work = await self._beginning(snapshot, attempt.step)
+            work = await self._work(snapshot, attempt.step)
         except Failed as error:
-            await self._executor.stop(attempt, error.failure)
+            await self.executor(attempt.step).stop(attempt, error.failure)
             return
-        await self._start(attempt, work)
+        await self._start(attempt, _shortened(work, attempt, snapshot.now))
 
-    async def _start(self, attempt: Attempt, work: Beginning) -> None:
-        if isinstance(work, Done):
-            raise TypeError(f"step {attempt.step} has an attempt and is light")
+    async def _start(self, attempt: Attempt, work: Work) -> None:
+        executor = self.executor(attempt.step)
         try:
-            await self._executor.start(attempt, work)
+            await executor.start(attempt, work)
         except Failed as error:
-            await self._executor.stop(attempt, error.failure)
+            await executor.stop(attempt, error.failure)
 
     async def _act(self, action: Action, snapshot: Snapshot, endings: Mapping[StepId, Ending]) -> None:
         match action:
@@ -128,7 +135,7 @@ class Reconciler:
         elif attempt is not None:
             await self._commit(moves.retry(action, step, attempt, ending))
         if attempt is not None:
-            await self._executor.forget(attempt)
+            await self.executor(attempt.step).forget(attempt)
 
     async def _begin(self, action: Begin, snapshot: Snapshot) -> None:
         step = snapshot.steps[action.step]
@@ -148,15 +155,14 @@ class Reconciler:
     async def _restart(self, action: Restart, snapshot: Snapshot, ending: Ending | None) -> None:
         step, attempt = snapshot.steps[action.step], snapshot.attempts[action.step]
         try:
-            work = await self._beginning(snapshot, step.id)
+            work = _shortened(await self._work(snapshot, step.id), attempt, snapshot.now)
         except Failed as error:
-            settle = Settle(step.id, StepState.FAILED, error.failure)
-            await self._end_attempt(settle, snapshot, ending)
+            await self._end_attempt(Settle(step.id, StepState.FAILED, error.failure), snapshot, ending)
             return
         await self._open(moves.restart(action, step, attempt, ending, _limit(work)), snapshot, work)
-        await self._executor.forget(attempt)
+        await self.executor(step.id).forget(attempt)
 
-    async def _open(self, move: Transition, snapshot: Snapshot, work: Beginning) -> None:
+    async def _open(self, move: Transition, snapshot: Snapshot, work: Work) -> None:
         await self._commit(move)
         (opening,) = move.openings
         await self._start(_opened(opening, snapshot), work)
@@ -170,6 +176,13 @@ class Reconciler:
         key, action = spec.action
         return await KINDS[key].begin(spec, action, self._scope(snapshot))
 
+    async def _work(self, snapshot: Snapshot, id_: StepId) -> Work:
+        """The work of a step that has an attempt, evaluated again: what it reads has not changed since."""
+        beginning = await self._beginning(snapshot, id_)
+        if isinstance(beginning, Done):
+            raise TypeError(f"step {id_} has an attempt and is light")
+        return beginning
+
     async def _close(self, action: Close, snapshot: Snapshot) -> None:
         state, failure = action.state, action.failure
         outputs: Outputs = {}
@@ -182,10 +195,14 @@ class Reconciler:
 
     async def _outputs(self, snapshot: Snapshot) -> Outputs:
         scope = self._scope(snapshot)
-        values: dict[str, Any] = {}
+        outputs: dict[str, Stored] = {}
         for output in self._closure.workflow.outputs:
-            values[output.name] = await scope.render_stored(output.value)
-        return await self._keep(values)
+            try:
+                outputs |= await self._keep({output.name: await scope.render_stored(output.value)})
+            except Failed as error:
+                message = f"output `{output.name}`: {error.failure.message}"
+                raise Failed(error.failure.code, message, error.failure.reason) from None
+        return outputs
 
     async def _keep(self, values: Mapping[str, Any]) -> Outputs:
         try:
@@ -226,8 +243,15 @@ def _wake_in(actions: Sequence[Action], now: datetime) -> float | None:
     return max((min(wakes) - now).total_seconds(), 0.0) if wakes else None
 
 
-def _limit(work: Beginning) -> float | None:
-    return None if isinstance(work, Done) or work.timeout is None else work.timeout + GRACE
+def _limit(work: Work) -> float | None:
+    return None if work.timeout is None else work.timeout + GRACE
+
+
+def _shortened(work: Work, attempt: Attempt, now: datetime) -> Work:
+    """The work with the time that is left to it: the deadline stands, however often the attempt is begun."""
+    if attempt.deadline is None:
+        return work
+    return replace(work, timeout=max((attempt.deadline - now).total_seconds() - GRACE, LEAST))
 
 
 def _opened(opening: AttemptOpening, snapshot: Snapshot) -> Attempt:

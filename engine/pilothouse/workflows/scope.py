@@ -1,13 +1,14 @@
 """The scope of a run: what the expressions of a step can name, taken from the recorded rows."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
-from uuid import UUID
 
 from pilothouse.api.agent import AgentSpec
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import Snapshot, StepId
-from pilothouse.records.values import JSON, BlobRef, Inline, Stored, decode
+from pilothouse.records.values import JSON, BlobRef, Inline, Stored
+from pilothouse.store.keeping import load
 from pilothouse.store.ports import Blobs
 from pilothouse.workflows.expressions.errors import ExpressionError, ExpressionLimit
 from pilothouse.workflows.expressions.evaluator import Evaluator
@@ -16,6 +17,9 @@ from pilothouse.workflows.expressions.template import Template, render, walk
 
 NAMES = frozenset({"params", "steps", "run"})
 """The names that every expression of a step may use."""
+
+RUN_FIELDS = ("id", "name", "namespace", "number")
+"""What `run` holds."""
 
 
 class Scope:
@@ -35,7 +39,7 @@ class Scope:
 
     async def render(self, tree: JSON) -> JSON:
         """The tree with every `${{ }}` in it evaluated, each once."""
-        sources = {part.source for _, template in walk(tree) for part in template.expressions}
+        sources = dict.fromkeys(part.source for _, template in walk(tree) for part in template.expressions)
         return render(tree, {source: await self.evaluate(source) for source in sources})
 
     async def render_stored(self, tree: JSON) -> JSON | BlobRef:
@@ -85,7 +89,7 @@ class Scope:
 
     def _run(self) -> dict[str, Any]:
         run = self._snapshot.run
-        return {"id": str(run.ref.run), "name": run.workflow, "namespace": run.namespace, "number": run.number}
+        return dict(zip(RUN_FIELDS, (str(run.ref.run), run.workflow, run.namespace, run.number), strict=True))
 
     def _outputs(self, step: str) -> Mapping[str, Stored]:
         return self._snapshot.steps[StepId(step)].outputs
@@ -95,18 +99,13 @@ class Scope:
 
     def _why_absent(self, step: str) -> str:
         state = self._state(step)
-        if state == "Succeeded":
-            return f"step `{step}` gave: {', '.join(sorted(self._outputs(step))) or 'nothing'}"
-        return f"step `{step}` is {state}; guard it with has() or with steps.{step}.state"
+        gave = ", ".join(sorted(self._outputs(step)))
+        if gave or state == "Succeeded":
+            return f"step `{step}` is {state} and gave: {gave or 'nothing'}; ask for it with has() first"
+        return f"step `{step}` is {state} and gave nothing; ask for it with has() or for the step's state first"
 
     async def _load(self, stored: Stored) -> Any:
-        if isinstance(stored, Inline):
-            return stored.value
-        return decode(await self._blobs.get_blob(self._tenant, stored.digest))
-
-    @property
-    def _tenant(self) -> UUID:
-        return self._snapshot.run.ref.tenant
+        return await load(stored, partial(self._blobs.get_blob, self._snapshot.run.ref.tenant))
 
 
 def _known(path: Path) -> int:
@@ -123,4 +122,8 @@ def _step_into(value: Any, path: Path, depth: int) -> Any:
 
 
 def _shown(path: Path) -> str:
-    return str(path[0]) + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path[1:])
+    return str(path[0]) + "".join(f".{key}" if _plain(key) else f"[{key!r}]" for key in path[1:])
+
+
+def _plain(key: str | int) -> bool:
+    return isinstance(key, str) and key.isidentifier()

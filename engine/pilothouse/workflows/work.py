@@ -24,7 +24,8 @@ Text: TypeAlias = str | ValueSource
 class CommandWork:
     """A command: an argument vector that no shell sees, its environment and the files laid beside it.
 
-    `timeout` is in seconds. `image` is a user's image, None for ours. `sealed` takes the network away.
+    `timeout` is in seconds. `image` is a user's image, None for ours. `confined` takes the network away and bounds
+    the rest, as `commands.confine` says.
     """
 
     argv: Sequence[str]
@@ -32,7 +33,7 @@ class CommandWork:
     files: Mapping[str, Text] = field(default_factory=dict)
     timeout: float | None = None
     image: str | None = None
-    sealed: bool = False
+    confined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,9 @@ async def test_the_leaf_moves_only_to_an_entry_of_the_session(store: RunStore) -
     for target in (uuid4(), elsewhere.id):
         async with refused(store, attempt.ref.run, Conflict, "no entry"):
             await attempt.append(session, here.id, [message(), leaf_entry(str(target))])
+    later = message()
+    async with refused(store, attempt.ref.run, Conflict, "no entry"):
+        await attempt.append(session, here.id, [leaf_entry(str(later.id)), later])
     for nonsense in ("here", 7, ["x"], ""):
         async with refused(store, attempt.ref.run, ValueRefused, "targetId"):
             await attempt.append(session, here.id, [leaf_entry(nonsense)])

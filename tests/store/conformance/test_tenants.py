@@ -53,6 +53,9 @@ WRITES: dict[str, Write] = {
     "request_shutdown": lambda store, t: store.request_shutdown(t.run, Shutdown.CANCEL),
     "open_session": lambda store, t: t.attempt.open_session(uuid4()),
     "append": lambda store, t: t.attempt.append(t.session, t.turn, [message()], [NOTED]),
+    "append with a result": lambda store, t: t.attempt.append(
+        t.session, t.turn, [message()], [NOTED], [ToolOutcome(t.turn, 0, {"a": "x" * 70_000})]
+    ),
     "intend": lambda store, t: t.attempt.intend(t.session, tool_call(t.turn, ordinal=1), [NOTED]),
     "record": lambda store, t: t.attempt.record(t.session, ToolOutcome(t.turn, 0, {"a": 1}), [NOTED]),
     "record a blob": lambda store, t: t.attempt.record(t.session, ToolOutcome(t.turn, 0, {"a": "x" * 70_000})),

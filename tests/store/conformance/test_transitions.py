@@ -61,6 +61,15 @@ async def test_a_finished_step_keeps_its_outputs_for_whoever_resumes(store: RunS
     assert step.finished_at > step.started_at
 
 
+async def test_a_step_that_succeeds_without_an_attempt_began_when_it_ended(store: RunStore) -> None:
+    run = await created(store)
+    light = StepChange(BUILD, frozenset({StepState.PENDING}), StepState.SUCCEEDED)
+    await store.commit(run, 1, Transition(steps=[light]))
+    step = (await store.snapshot(run)).steps[BUILD]
+    assert step.started_at == step.finished_at
+    assert step.started_at is not None
+
+
 async def test_a_retry_waits_by_the_stores_clock_and_keeps_the_first_start(store: RunStore) -> None:
     run = await created(store)
     await store.commit(run, 1, Transition(steps=[start()]))

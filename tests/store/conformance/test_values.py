@@ -1,6 +1,7 @@
 """Values are stored faithfully, or refused by name with nothing written."""
 
 import math
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -8,14 +9,24 @@ import pytest
 
 from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.failures import Failure, FailureCode
-from pilothouse.records.runs import NewStep, RunRef, StepId
+from pilothouse.records.runs import AttemptRef, NewStep, RunRef, StepId
 from pilothouse.records.sessions import NewEntry, ToolOutcome
 from pilothouse.records.states import AttemptState, RunState
 from pilothouse.records.values import Inline, ValueRefused, digest
 from pilothouse.store.errors import NotFound
 from pilothouse.store.ports import RunStore
 from pilothouse.store.transitions import RunClosing, Transition
-from tests.store.samples import BUILD, attempt_of, created, new_run, refused, tool_call, with_turn
+from tests.store.samples import (
+    BUILD,
+    attempt_of,
+    created,
+    new_run,
+    opening,
+    refused,
+    start,
+    tool_call,
+    with_turn,
+)
 
 
 def nested(depth: int) -> Any:
@@ -156,6 +167,27 @@ async def test_a_name_that_no_column_can_hold_is_refused(store: RunStore, change
         await store.create_run(new)
     with pytest.raises(NotFound):
         await store.snapshot(RunRef(new.tenant, new.run))
+
+
+ODD_NAME = "\"'\\ \\u0000 {,} é 𝒳\n$$ %s"
+
+
+async def test_names_come_back_as_they_went(store: RunStore) -> None:
+    step = StepId(ODD_NAME, 7)
+    run = (await store.create_run(new_run(workflow=ODD_NAME, steps=[NewStep(step, ODD_NAME)]))).ref
+    opened = replace(opening(step), nonce=ODD_NAME)
+    told = NewEvent(EventType.STEP_STARTED, step)
+    await store.commit(run, 1, Transition(steps=[start(step)], openings=[opened], events=[told]))
+    snapshot = await store.snapshot(run)
+    assert (snapshot.run.workflow, snapshot.steps[step].kind) == (ODD_NAME, ODD_NAME)
+    assert (snapshot.attempts[step].nonce, (await store.events(run))[1].step) == (ODD_NAME, step)
+    attempt = store.attempt_store(AttemptRef(run, opened.attempt, 1))
+    session, turn = await with_turn(attempt)
+    await attempt.append(session, turn, [NewEntry(uuid4(), ODD_NAME, {})])
+    assert (await attempt.open_session(session)).entries[1].type == ODD_NAME
+    await attempt.intend(session, tool_call(turn, call=ODD_NAME, tool=ODD_NAME))
+    [row] = await attempt.tool_calls(session, turn)
+    assert (row.call, row.tool) == (ODD_NAME, ODD_NAME)
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\xff", bytes(range(256)) * 40_000], ids=["none", "two", "10 MB"])

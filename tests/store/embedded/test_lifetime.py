@@ -1,72 +1,20 @@
 """The server runs while anybody uses its directory, whatever becomes of the users."""
 
 import asyncio
-import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import psycopg
-import pytest
-import pytest_asyncio
 
 from pilothouse.store.embedded import embedded_server
 from pilothouse.store.embedded.cluster import Cluster
-from pilothouse.store.embedded.owner import Owner
-
-_USER = """
-import asyncio, sys
-from pathlib import Path
-from pilothouse.store.embedded import embedded_server
-
-async def use():
-    async with embedded_server(Path(sys.argv[1])) as dsn:
-        print(dsn, flush=True)
-        await asyncio.to_thread(sys.stdin.read)
-
-asyncio.run(use())
-"""
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="ph-") as folder:
-        yield Path(folder) / "server"
-
-
-@pytest_asyncio.fixture
-async def cluster(directory: Path) -> Cluster:
-    return Cluster.at(directory, await Owner.find())
-
-
-async def user(directory: Path) -> Process:
-    """Another process that uses the server, and does so by now."""
-    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _USER, str(directory), stdin=PIPE, stdout=PIPE)
-    assert process.stdout is not None
-    assert (await process.stdout.readline()).startswith(b"postgresql://")
-    return process
-
-
-async def leave(process: Process) -> None:
-    assert process.stdin is not None
-    process.stdin.close()
-    assert await process.wait() == 0
+from tests.store.embedded.users import kill_server, leave, started_at, user
 
 
 async def until_stopped(cluster: Cluster) -> None:
     async with asyncio.timeout(20):
         while await cluster.is_running():  # noqa: ASYNC110 - another process stops it, and tells nobody
             await asyncio.sleep(0.05)
-
-
-async def started_at(dsn: str) -> object:
-    async with await psycopg.AsyncConnection.connect(dsn) as connection:
-        row = await (await connection.execute("SELECT pg_postmaster_start_time()")).fetchone()
-        assert row is not None
-        return row[0]
 
 
 async def test_what_was_committed_is_there_the_next_time(directory: Path, cluster: Cluster) -> None:
@@ -121,10 +69,6 @@ async def test_a_server_that_was_killed_is_started_again_with_all_that_was_commi
         async with embedded_server(directory), await psycopg.AsyncConnection.connect(dsn) as connection:
             await connection.execute("SELECT * FROM kept")
         assert await started_at(dsn), "the inner user left, the outer one still uses the server"
-
-
-def kill_server(cluster: Cluster) -> None:
-    os.kill(int((cluster.data / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
 
 
 async def test_data_that_was_half_made_is_made_anew(directory: Path, cluster: Cluster) -> None:

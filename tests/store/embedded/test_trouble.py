@@ -2,11 +2,12 @@
 
 import asyncio
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,12 +15,6 @@ from pilothouse.store.embedded import binaries, embedded_server
 from pilothouse.store.embedded.checks import check_data, reason_in
 from pilothouse.store.embedded.owner import Owner
 from pilothouse.store.errors import StoreUnusable
-
-
-@pytest.fixture
-def directory() -> Iterator[Path]:
-    with TemporaryDirectory(prefix="ph-") as folder:
-        yield Path(folder) / "server"
 
 
 async def started(directory: Path) -> None:
@@ -37,6 +32,14 @@ async def test_a_pid_file_of_a_dead_process_hinders_nobody(directory: Path) -> N
     await started(directory)
     write_pid_file(directory, f"{dead_process()}\n{directory / 'data'}\n1700000000\n5432\n\n\n")
     await started(directory)
+
+
+async def test_a_pid_file_of_a_dead_process_that_its_parent_forgot_hinders_nobody(directory: Path) -> None:
+    await started(directory)
+    with forgotten_process(await Owner.find()) as process:
+        for name in ("postmaster.pid", ".s.PGSQL.5432.lock"):
+            write_pid_file(directory, f"{process}\n{directory / 'data'}\n1700000000\n5432\n\n\n", name)
+        await started(directory)
 
 
 async def test_a_pid_file_that_names_a_living_stranger_is_named(directory: Path) -> None:
@@ -115,6 +118,21 @@ async def test_data_of_an_ordinary_user_is_not_taken_over_by_root(directory: Pat
     assert (directory / "data").stat().st_uid == 12345
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user, who must be let through")
+async def test_only_folders_that_were_there_are_told_of_when_they_are_opened(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    closed, made = directory.parent, directory / "made"
+    usual = os.umask(0o077)
+    try:
+        await started(made / "server")
+    finally:
+        os.umask(usual)
+    told = [record.getMessage() for record in caplog.records]
+    assert told == [f"{closed} gets o+x, so that the user pgserver can pass through it"]
+    assert [stat.filemode(folder.stat().st_mode) for folder in (made, made / "server")] == ["drwx-----x"] * 2
+
+
 @pytest.fixture
 def small_disk(directory: Path) -> Iterator[Path]:
     directory.mkdir()
@@ -162,8 +180,8 @@ def write_file(file: Path, text: str) -> None:
     file.write_text(text)
 
 
-def write_pid_file(directory: Path, text: str) -> None:
-    file = directory / "data" / "postmaster.pid"
+def write_pid_file(directory: Path, text: str, name: str = "postmaster.pid") -> None:
+    file = directory / "data" / name
     file.write_text(text)
     owner = (directory / "data").stat()
     os.chown(file, owner.st_uid, owner.st_gid)
@@ -173,3 +191,11 @@ def dead_process() -> int:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
+
+
+@contextmanager
+def forgotten_process(owner: Owner) -> Iterator[int]:
+    """A process of the owner that has ended, and that nobody waits for."""
+    with subprocess.Popen(["true"], **owner.identity()) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        yield process.pid

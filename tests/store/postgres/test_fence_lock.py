@@ -21,6 +21,9 @@ Write = Callable[[AttemptStore, UUID, UUID], Awaitable[object]]
 WRITES: dict[str, Write] = {
     "open_session": lambda attempt, session, turn: attempt.open_session(uuid4()),
     "append": lambda attempt, session, turn: attempt.append(session, turn, [message()]),
+    "append with a result": lambda attempt, session, turn: attempt.append(
+        session, turn, [message()], (), [ToolOutcome(turn, 0)]
+    ),
     "intend": lambda attempt, session, turn: attempt.intend(session, tool_call(turn, ordinal=1)),
     "record": lambda attempt, session, turn: attempt.record(session, ToolOutcome(turn, 0)),
     "put_blob": lambda attempt, session, turn: attempt.put_blob(b"late"),

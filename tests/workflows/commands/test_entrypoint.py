@@ -27,10 +27,10 @@ class Place:
         self.log = path / "log"
         self.output = path / "output.json"
 
-    def start(self, *argv: str, timeout: float | None = None, sealed: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, *argv: str, timeout: float | None = None, confined: bool = False) -> subprocess.Popen[bytes]:
         work = self.path / "work"
         work.mkdir(exist_ok=True)
-        spec = {"argv": argv, "cwd": str(work), "timeout": timeout, "output": str(self.output), "sealed": sealed}
+        spec = {"argv": argv, "cwd": str(work), "timeout": timeout, "output": str(self.output), "confined": confined}
         (self.path / "spec").write_text(json.dumps(spec))
         env = {"PATH": os.environ["PATH"], "PILOTHOUSE_OUTPUT": str(self.output)}
         return subprocess.Popen([*ENTRYPOINT, str(self.path / "spec"), str(self.log)], env=env)
@@ -48,6 +48,14 @@ class Place:
     def wait_for(self, text: str) -> None:
         while not self.log.exists() or text.encode() not in self.log.read_bytes():
             time.sleep(0.01)
+
+
+def _gone(pid: int) -> bool:
+    """Whether the process has ended, be it that nobody has asked for its status yet."""
+    try:
+        return "Z" in Path(f"/proc/{pid}/stat").read_text().split(")")[1]
+    except FileNotFoundError:
+        return True
 
 
 @pytest.fixture
@@ -108,14 +116,38 @@ def test_a_timeout_ends_the_command_and_all_that_it_started(place: Place) -> Non
     result = place.run("sh", "-c", script, timeout=0.3)
     assert result.failure is not None
     assert result.failure.code is FailureCode.TMO
-    grandchild = int(result.outputs["stdout"])
-    assert not Path(f"/proc/{grandchild}").exists() or "Z" in Path(f"/proc/{grandchild}/stat").read_text()
+    assert _gone(int(result.outputs["stdout"]))
 
 
 def test_what_a_command_leaves_in_the_background_is_not_waited_for(place: Place) -> None:
     result = place.run("sh", "-c", "sleep 1000 & echo done")
     assert result.state is AttemptState.SUCCEEDED
     assert result.outputs["stdout"] == "done"
+
+
+def test_a_timeout_ends_a_command_that_has_closed_its_streams(place: Place) -> None:
+    result = place.run("sh", "-c", "exec >&- 2>&-; sleep 1000", timeout=0.2)
+    assert result.failure is not None
+    assert result.failure.code is FailureCode.TMO
+
+
+def test_a_background_process_that_closed_its_streams_is_ended_too(place: Place) -> None:
+    result = place.run("sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!")
+    pid = int(result.outputs["stdout"])
+    assert _gone(pid)
+
+
+@pytest.mark.feature("B34")
+def test_a_process_that_left_the_session_is_ended_with_the_command(place: Place) -> None:
+    result = place.run("sh", "-c", "setsid sh -c 'sleep 1000 & echo $! $$; wait' & sleep 0.2; exit 0")
+    assert [_gone(int(pid)) for pid in result.outputs["stdout"].split()] == [True, True]
+
+
+@pytest.mark.parametrize("make", ["mkfifo", "mkdir"])
+def test_an_output_that_is_no_regular_file_fails_the_step(place: Place, make: str) -> None:
+    result = place.run("sh", "-c", f'{make} "$PILOTHOUSE_OUTPUT"')
+    assert result.failure is not None
+    assert result.failure.code is FailureCode.VAL
 
 
 def test_a_term_to_the_entry_point_cancels_the_command(place: Place) -> None:
@@ -135,7 +167,7 @@ def test_the_command_does_not_outlive_an_entry_point_that_is_killed(place: Place
     assert log.started
     assert log.end is None
     pid = int(log.stdout.split()[1])
-    while Path(f"/proc/{pid}").exists() and "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1]:
+    while not _gone(pid):
         time.sleep(0.01)
 
 
@@ -174,5 +206,65 @@ def test_a_log_that_was_cut_is_no_proof_of_an_end(place: Place, cut: int) -> Non
 
 
 def test_each_line_is_short_enough_for_a_container_log(place: Place) -> None:
-    place.python("print('\\x00\\u2028é' * 100_000)")
+    place.python("print('\\x00\\u2028é\\U0001f600' * 100_000)")
     assert max(map(len, place.log.read_bytes().split(b"\n"))) < 16 * 1024
+
+
+@pytest.mark.feature("B35")
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("import socket; socket.socket(socket.AF_INET)", "PermissionError"),
+        ("import socket; socket.create_connection(('127.0.0.1', 9))", "PermissionError"),
+        ("x = bytearray(600 * 1024 * 1024)", "MemoryError"),
+    ],
+)
+def test_confined_code_has_no_network_and_bounded_memory(place: Place, code: str, says: str) -> None:
+    result = place.python(code, confined=True)
+    assert result.failure is not None
+    assert says in result.outputs["stderr"]
+
+
+@pytest.mark.feature("B35")
+def test_confined_code_has_one_processor(place: Place) -> None:
+    result = place.python("import os; print(len(os.sched_getaffinity(0)))", confined=True)
+    assert result.outputs["stdout"] == "1"
+
+
+@pytest.mark.feature("B35")
+@pytest.mark.skipif(os.getuid() == 0, reason="the kernel sets root no limit of processes: run as another user")
+def test_confined_code_may_have_ten_processes_more(place: Place) -> None:
+    code = "import subprocess\nfor i in range(50): subprocess.Popen(['sleep', '100'])"
+    result = place.python(code, confined=True)
+    assert result.failure is not None
+    assert "BlockingIOError" in result.outputs["stderr"]
+
+
+@pytest.mark.feature("B35")
+def test_confined_code_that_runs_on_is_ended_at_its_time(place: Place) -> None:
+    result = place.python("while True: pass", confined=True, timeout=0.3)
+    assert result.failure is not None
+    assert result.failure.code is FailureCode.TMO
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        b'{"start":5}',
+        b'{"start":{"pid":1}}',
+        b'{"exit":{"x":1}}',
+        b'{"exit":{"code":"0"}}',
+        b'{"exit":[]}',
+        b'{"out":5}',
+        b"[" * 200_000,
+        b"\xff\xfe",
+        b"null",
+    ],
+)
+def test_what_a_command_forges_in_its_log_is_no_frame(forged: bytes) -> None:
+    assert read_log(forged + b"\n") == CommandLog()
+
+
+def test_the_entry_point_s_own_start_stands_against_a_later_one() -> None:
+    log = read_log(frames.encode("start", {"pid": 100, "at": 0}) + frames.encode("start", {"pid": 200, "at": 0}))
+    assert log.pid == 100

@@ -45,10 +45,14 @@ def may_pass(output: str) -> bool:
     return _CHILDREN_LEFT in output or _PROCESS_LEFT in output
 
 
-def prepare_directory(directory: Path, ours: Iterable[Path]) -> None:
-    """Makes the directory where it is not there. Raises StoreUnusable where it holds anything but `ours`."""
+def prepare_directory(directory: Path, owner: Owner, ours: Iterable[Path]) -> None:
+    """Makes the directory where it is not there, so that the owner can pass. Raises StoreUnusable where it holds
+    anything but `ours`."""
     try:
+        missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in missing:
+            owner.let_into(folder)
         strangers = sorted(set(directory.iterdir()) - set(ours))
     except OSError as error:
         raise StoreUnusable(f"{directory} cannot be used: {error.strerror}; name another directory") from None

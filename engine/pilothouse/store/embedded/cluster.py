@@ -14,6 +14,7 @@ from urllib.parse import quote
 from pilothouse.store.embedded.binaries import Binaries
 from pilothouse.store.embedded.checks import check_data, check_socket, may_pass, prepare_directory, reason_in
 from pilothouse.store.embedded.owner import Owner
+from pilothouse.store.embedded.processes import forget_dead
 from pilothouse.store.embedded.reaper import answers
 from pilothouse.store.errors import StoreUnusable
 
@@ -61,7 +62,7 @@ class Cluster:
         """The cluster of that directory, which is made where it is not there."""
         cluster = cls(directory.expanduser().absolute(), owner, Binaries.find())
         check_socket(cluster.socket)
-        prepare_directory(cluster.directory, (cluster.data, cluster.unready, cluster.gate, cluster.users))
+        prepare_directory(cluster.directory, owner, (cluster.data, cluster.unready, cluster.gate, cluster.users))
         return cluster
 
     @property
@@ -104,11 +105,17 @@ class Cluster:
         return await asyncio.to_thread(answers, str(self.socket))
 
     async def start(self) -> None:
-        """Returns once the server takes connections. Raises StoreUnusable, saying what to do."""
+        """Like `start_again`, and makes the data where there is none."""
         if not self.data.exists():
             await self._make_data()
+        await self.start_again()
+
+    async def start_again(self) -> None:
+        """Returns once the server takes connections. Raises StoreUnusable, saying what to do."""
         for _ in range(_OLD_SERVER_TRIES):
             self.log.unlink(missing_ok=True)
+            forget_dead(self.data / "postmaster.pid")
+            forget_dead(self.socket.with_name(f"{self.socket.name}.lock"))
             code, told = await self._run(self._start_command)
             if code == 0:
                 return

@@ -56,15 +56,18 @@ class Owner:
             )
 
     def let_through(self, path: Path) -> None:
-        """Lets the account pass through the folders above `path`, which root may have closed to others:
-        each gets the right to be passed, not to be listed."""
-        if self.uid == os.geteuid():
-            return
+        """Lets the account pass through the folders above `path`, and tells of each that root had closed to it."""
         for folder in path.resolve().parents:
-            mode = folder.stat().st_mode
-            if not mode & stat.S_IXOTH:
+            if self.let_into(folder):
                 _log.warning("%s gets o+x, so that the user %s can pass through it", folder, self.name)
-                folder.chmod(mode | stat.S_IXOTH)
+
+    def let_into(self, folder: Path) -> bool:
+        """Gives others the right to pass through the folder, not to list it; says whether that was needed."""
+        mode = folder.stat().st_mode
+        if self.uid == os.geteuid() or mode & stat.S_IXOTH:
+            return False
+        folder.chmod(mode | stat.S_IXOTH)
+        return True
 
 
 async def _make_user() -> None:

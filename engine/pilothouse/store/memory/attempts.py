@@ -1,6 +1,6 @@
 """The AttemptStore in memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from pilothouse.records.events import NewEvent
@@ -23,6 +23,7 @@ from pilothouse.store.refusals import (
     superseded,
 )
 from pilothouse.store.rows import (
+    NEW_CALL,
     Row,
     attempt_outcome_row,
     blob_ref,
@@ -33,7 +34,7 @@ from pilothouse.store.rows import (
     tool_call_row,
     tool_outcome_row,
 )
-from pilothouse.store.rules import Link, chain
+from pilothouse.store.rules import chain
 
 
 class MemoryAttemptStore:
@@ -48,47 +49,48 @@ class MemoryAttemptStore:
         if self._tables.owner_of(self.ref.run.tenant, session) not in (None, self.ref.run):
             raise foreign_session(session)
         if session not in draft.sessions:
-            draft.sessions[session] = SessionTables({"id": session, "leaf": None})
+            draft.sessions[session] = SessionTables()
             self._put(draft)
         tables = draft.sessions[session]
-        return session_of(tables.session, list(tables.entries.values()))
+        return session_of(session, tables.leaf, tables.entries.values())
 
     async def append(
-        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+        self,
+        session: UUID,
+        leaf: UUID | None,
+        entries: Sequence[NewEntry],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
     ) -> Sequence[Entry]:
         links = chain(leaf, entries)
-        rows = [entry_row(link) for link in links]
+        rows, results = [entry_row(link) for link in links], [tool_outcome_row(outcome) for outcome in outcomes]
         draft = self._draft()
         tables = self._session(draft, session)
-        if tables.session["leaf"] != leaf:
+        if tables.leaf != leaf:
             raise leaf_moved(session, leaf)
-        written = self._add_entries(session, tables, rows)
-        self._check_targets(session, tables, links)
-        tables.session = {**tables.session, "leaf": links[-1].leaf if links else leaf}
-        self._put(draft, events)
+        for outcome, (columns, _) in zip(outcomes, results, strict=True):
+            _finish_call(tables, outcome, columns)
+        written = [self._add_entry(session, tables, row) for row in rows]
+        tables.leaf = links[-1].leaf if links else leaf
+        self._put(draft, events, [blob for _, blob in results])
         return [entry_of(row) for row in written]
 
-    def _add_entries(self, session: UUID, tables: SessionTables, rows: list[Row]) -> list[Row]:
-        now, written = clock(), []
-        for row in rows:
-            if row["id"] in tables.entries:
-                raise entry_there(session)
-            row |= {"seq": len(tables.entries) + 1, "attempt": self.ref.attempt, "at": now}
-            tables.entries[row["id"]] = row
-            written.append(row)
-        return written
-
-    def _check_targets(self, session: UUID, tables: SessionTables, links: list[Link]) -> None:
-        for link in links:
-            if link.target is not None and link.target not in tables.entries:
-                raise no_target(session, link.target)
+    def _add_entry(self, session: UUID, tables: SessionTables, columns: Row) -> Row:
+        id, target = columns["id"], columns["target"]
+        if id in tables.entries:
+            raise entry_there(session)
+        row = columns | {"seq": len(tables.entries) + 1, "attempt": self.ref.attempt, "at": clock()}
+        tables.entries[id] = row
+        if target is not None and target not in tables.entries:
+            raise no_target(session, target)
+        return row
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
         calls = self._session(self._draft(), session).calls
         return [tool_call_of(calls[key]) for key in sorted(calls) if key[0] == turn]
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        columns = tool_call_row(session, call)
+        columns = tool_call_row(call)
         draft = self._draft()
         tables = self._session(draft, session)
         if call.turn not in tables.entries:
@@ -97,24 +99,16 @@ class MemoryAttemptStore:
         if key in tables.calls and not _passes_on(tables.calls[key], columns):
             raise intent_refused(call)
         held = {"attempt": self.ref.attempt, "intended_at": clock()}
-        tables.calls[key] = _NEW_CALL | columns | held
+        tables.calls[key] = NEW_CALL | columns | held
         self._put(draft, events)
         return tool_call_of(tables.calls[key])
 
     async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         columns, blob = tool_outcome_row(outcome)
         draft = self._draft()
-        calls = self._session(draft, session).calls
-        key: CallKey = (outcome.turn, outcome.ordinal)
-        if key not in calls:
-            raise no_intent(outcome)
-        if calls[key]["result"] is not None:
-            raise result_there(outcome)
-        calls[key] = calls[key] | columns | {"finished_at": clock()}
-        if blob is not None:
-            self._tables.put_blob(self.ref.run.tenant, blob)
-        self._put(draft, events)
-        return tool_call_of(calls[key])
+        row = _finish_call(self._session(draft, session), outcome, columns)
+        self._put(draft, events, [blob])
+        return tool_call_of(row)
 
     async def put_blob(self, data: bytes) -> BlobRef:
         self._draft()
@@ -145,8 +139,11 @@ class MemoryAttemptStore:
             raise no_session(session)
         return draft.sessions[session]
 
-    def _put(self, draft: RunTables, events: Sequence[NewEvent] = ()) -> None:
+    def _put(self, draft: RunTables, events: Sequence[NewEvent] = (), blobs: Iterable[bytes | None] = ()) -> None:
         """Makes the draft count; only events wake those who wait for the run."""
+        for blob in blobs:
+            if blob is not None:
+                self._tables.put_blob(self.ref.run.tenant, blob)
         draft.tell(events, clock())
         self._tables.put(self.ref.run, draft, wake=bool(events))
 
@@ -156,4 +153,11 @@ def _passes_on(there: Row, asked: Row) -> bool:
     return same and there["idempotent"] and asked["idempotent"] and there["result"] is None
 
 
-_NEW_CALL: Row = {"result": None, "is_error": False, "finished_at": None}
+def _finish_call(tables: SessionTables, outcome: ToolOutcome, columns: Row) -> Row:
+    key: CallKey = (outcome.turn, outcome.ordinal)
+    if key not in tables.calls:
+        raise no_intent(outcome)
+    if tables.calls[key]["result"] is not None:
+        raise result_there(outcome)
+    tables.calls[key] = tables.calls[key] | columns | {"finished_at": clock()}
+    return tables.calls[key]

@@ -120,8 +120,8 @@ class MemoryRunStore:
             yield changes
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:
-        found = self._tables.runs[run].sessions.values() if run in self._tables.runs else ()
-        return [session_of(tables.session, list(tables.entries.values())) for tables in found]
+        found = self._tables.runs[run].sessions if run in self._tables.runs else {}
+        return [session_of(session, tables.leaf, tables.entries.values()) for session, tables in found.items()]
 
     def attempt_store(self, ref: AttemptRef) -> MemoryAttemptStore:
         return MemoryAttemptStore(self._tables, ref)

@@ -51,9 +51,9 @@ class RunTables:
 
 @dataclass(slots=True)
 class SessionTables:
-    """A session's row, its entries and tool calls."""
+    """A session's leaf, its entries and tool calls."""
 
-    session: Row
+    leaf: UUID | None = None
     entries: dict[UUID, Row] = field(default_factory=dict)
     calls: dict[CallKey, Row] = field(default_factory=dict)
 

@@ -29,7 +29,7 @@ def _change(draft: RunTables, change: StepChange, now: datetime) -> None:
     row = draft.steps.get(change.id)
     if row is None or row["state"] not in change.expect or change.fence not in (None, row["fence"]):
         raise step_refused(change)
-    started_at = row["started_at"] or (now if change.state == "Running" else None)
+    started_at = row["started_at"] or (now if change.state in {"Running", "Succeeded"} else None)
     finished_at = now if change.state.final else None
     times = {"started_at": started_at, "finished_at": finished_at, "wake_at": wake_at}
     draft.steps[change.id] = {**row, **columns, **times}

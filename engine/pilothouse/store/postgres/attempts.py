@@ -1,8 +1,4 @@
-"""The AttemptStore on PostgreSQL.
-
-Every write first locks the attempt's row `FOR SHARE`: closing the attempt waits for the write, or the write
-finds it closed. Where events are written, the run's row is locked before that, in the order of a transition.
-"""
+"""The AttemptStore on PostgreSQL. What each call does stands in `migrations/05_pre_attempt_writes.sql`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,17 +12,10 @@ from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs
-from pilothouse.store.errors import StoreError
-from pilothouse.store.postgres.blobs import get_blob, put_blob
+from pilothouse.store.postgres.calls import Refusals, call, digest_param, row_json, rows_json
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
-from pilothouse.store.postgres.statements import (
-    Statement,
-    event_statements,
-    fetch,
-    run_params,
-    transact,
-)
+from pilothouse.store.postgres.sessions import sessions_of
 from pilothouse.store.refusals import (
     entry_there,
     foreign_session,
@@ -41,16 +30,18 @@ from pilothouse.store.refusals import (
     superseded,
 )
 from pilothouse.store.rows import (
+    NEW_CALL,
+    Row,
     attempt_outcome_row,
     blob_ref,
     entry_of,
     entry_row,
-    session_of,
+    event_row,
     tool_call_of,
     tool_call_row,
     tool_outcome_row,
 )
-from pilothouse.store.rules import Link, chain
+from pilothouse.store.rules import chain
 
 _SQL = queries("attempts")
 
@@ -61,109 +52,106 @@ class PostgresAttemptStore:
     def __init__(self, pool: Pool, ref: AttemptRef) -> None:
         self.ref = ref
         self._pool = pool
-        self._key = run_params(ref.run) | {"attempt": ref.attempt, "fence": ref.fence}
+        self._by = f"({ref.run.tenant},{ref.run.run},{ref.attempt},{ref.fence})"
 
     async def open_session(self, session: UUID) -> Session:
-        key = {"session": session}
-        _, rows, entries = await self._write(
-            [
-                self._statement("ensure_session", key),
-                self._statement("find_session", key, foreign_session(session)),
-                self._statement("list_entries", key),
-            ]
-        )
-        return session_of(rows[0], entries)
+        refusals: Refusals = {"foreign_session": lambda _: foreign_session(session)}
+        rows = await self._call("open_session", {"session": session}, refusals)
+        [opened] = sessions_of(rows)
+        return opened
 
     async def append(
-        self, session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], events: Sequence[NewEvent] = ()
+        self,
+        session: UUID,
+        leaf: UUID | None,
+        entries: Sequence[NewEntry],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
     ) -> Sequence[Entry]:
         links = chain(leaf, entries)
-        _, _, rows, *_ = await self._write(self._append_statements(session, leaf, links), events)
-        return [entry_of(row) for row in rows]
-
-    def _append_statements(self, session: UUID, leaf: UUID | None, links: list[Link]) -> list[Statement]:
         rows = [entry_row(link) for link in links]
-        columns = {"ids": "id", "parents": "parent", "types": "type", "bodies": "body"}
-        key = {"session": session, "entries": len(rows)}
-        values = {param: [row[column] for row in rows] for param, column in columns.items()}
-        moved = {"leaf": leaf, "new_leaf": links[-1].leaf if links else leaf}
-        targets = [link.target for link in links if link.target is not None]
-        return [
-            self._statement("find_session", key, no_session(session)),
-            self._statement("move_leaf", key | moved, leaf_moved(session, leaf)),
-            self._statement("insert_entries", key | values, entry_there(session), rows=len(rows)),
-            *(self._entry(session, target, no_target(session, target)) for target in targets),
-        ]
+        params = {
+            "session": session,
+            "leaf": leaf,
+            "new_leaf": links[-1].leaf if links else leaf,
+            "entries": rows_json(rows),
+            "outcomes": rows_json(map(_outcome_row, outcomes)),
+            "events": rows_json(map(event_row, events)),
+        }
+        refusals = _append_refusals(session, leaf, entries, outcomes)
+        [written] = await self._call("append_entries", params, refusals)
+        common = {"attempt": self.ref.attempt, "at": written["written_at"]}
+        return [entry_of(row | common | {"seq": seq}) for seq, row in enumerate(rows, written["before"] + 1)]
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
-        key = {"session": session, "turn": turn}
-        _, rows = await self._read(
-            [
-                self._statement("find_session", key, no_session(session)),
-                self._statement("list_tool_calls", key),
-            ]
-        )
+        params = {"session": session, "turn": turn}
+        rows = await self._call("list_tool_calls", params, {"no_session": lambda _: no_session(session)})
         return [tool_call_of(row) for row in rows]
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        row = tool_call_row(session, call)
-        _, _, [written], *_ = await self._write(
-            [
-                self._statement("find_session", row, no_session(session)),
-                self._entry(session, call.turn, no_turn(session, call.turn)),
-                self._statement("intend", row, intent_refused(call)),
-            ],
-            events,
-        )
-        return tool_call_of(written)
+        row = tool_call_row(call)
+        arguments = row.pop("arguments")
+        params = {
+            "session": session,
+            "call": row_json(row),
+            "arguments": arguments,
+            "events": rows_json(map(event_row, events)),
+        }
+        refusals: Refusals = {
+            "no_session": lambda _: no_session(session),
+            "no_turn": lambda _: no_turn(session, call.turn),
+            "intent": lambda _: intent_refused(call),
+        }
+        [written] = await self._call("intend_call", params, refusals)
+        return tool_call_of(NEW_CALL | row | written | {"arguments": arguments, "attempt": self.ref.attempt})
 
     async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        row, blob = tool_outcome_row(outcome)
-        row |= {"session": session}
-        _, _, [written], *_ = await self._write(
-            [
-                self._statement("find_session", row, no_session(session)),
-                self._statement("find_tool_call", row, no_intent(outcome)),
-                self._statement("record", row, result_there(outcome)),
-                *([put_blob(self.ref.run.tenant, blob)] if blob is not None else []),
-            ],
-            events,
-        )
+        params = {
+            "session": session,
+            "outcomes": rows_json([_outcome_row(outcome)]),
+            "events": rows_json(map(event_row, events)),
+        }
+        [written] = await self._call("record_results", params, _outcome_refusals(session, [outcome]))
         return tool_call_of(written)
 
     async def put_blob(self, data: bytes) -> BlobRef:
-        await self._write([put_blob(self.ref.run.tenant, data)])
-        return blob_ref(data)
+        ref = blob_ref(data)
+        await self._call("put_blob", {"digest": ref.digest, "data": data})
+        return ref
 
     async def get_blob(self, digest: str) -> bytes:
-        [rows] = await self._read([get_blob(self.ref.run.tenant, digest)])
+        rows = await self._call("get_blob", {"digest": digest_param(digest)})
         if not rows:
             raise no_blob(digest)
         return bytes(rows[0]["data"])
 
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
-        outcome = attempt_outcome_row(state, outputs, failure)
-        finish = self._statement("finish_attempt", outcome, superseded(self.ref))
-        await transact(self._pool, [finish])
+        await self._call("finish_attempt", {"outcome": row_json(attempt_outcome_row(state, outputs, failure))})
 
-    async def _read(self, statements: list[Statement]) -> list[list[DictRow]]:
-        check = self._statement("check_attempt", {}, superseded(self.ref))
-        return (await fetch(self._pool, [check, *statements]))[1:]
+    async def _call(self, name: str, params: dict[str, Any], refusals: Refusals | None = None) -> list[DictRow]:
+        every: Refusals = {"superseded": lambda _: superseded(self.ref), **(refusals or {})}
+        return await call(self._pool, _SQL[name], params | {"by": self._by}, every)
 
-    async def _write(self, statements: list[Statement], events: Sequence[NewEvent] = ()) -> list[list[DictRow]]:
-        """Runs the statements and then the events; returns the rows of each statement."""
-        refusal = superseded(self.ref)
-        before = [self._statement("hold_attempt", {}, refusal)]
-        after: list[Statement] = []
-        if events:
-            before.insert(0, self._statement("count_events", {"events": len(events)}, refusal))
-            after = event_statements(self.ref.run, events)
-        return (await transact(self._pool, [*before, *statements, *after]))[len(before) :]
 
-    def _entry(self, session: UUID, entry: UUID, refusal: StoreError) -> Statement:
-        return self._statement("find_entry", {"session": session, "entry": entry}, refusal)
+def _append_refusals(
+    session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], outcomes: Sequence[ToolOutcome]
+) -> Refusals:
+    return {
+        "leaf_moved": lambda _: leaf_moved(session, leaf),
+        "entry_there": lambda _: entry_there(session),
+        "no_target": lambda place: no_target(session, entries[place].body["targetId"]),
+        **_outcome_refusals(session, outcomes),
+    }
 
-    def _statement(
-        self, name: str, params: dict[str, Any], refusal: StoreError | None = None, rows: int = 1
-    ) -> Statement:
-        return Statement(_SQL[name], self._key | params, refusal, rows)
+
+def _outcome_refusals(session: UUID, outcomes: Sequence[ToolOutcome]) -> Refusals:
+    return {
+        "no_session": lambda _: no_session(session),
+        "no_intent": lambda place: no_intent(outcomes[place]),
+        "result_there": lambda place: result_there(outcomes[place]),
+    }
+
+
+def _outcome_row(outcome: ToolOutcome) -> Row:
+    row, blob = tool_outcome_row(outcome)
+    return row if blob is None else row | {"digest": blob_ref(blob).digest, "blob": blob.decode()}

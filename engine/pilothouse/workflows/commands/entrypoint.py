@@ -3,7 +3,7 @@
     python -m pilothouse.workflows.commands.entrypoint SPEC [LOG]
 
 SPEC is a file with a JSON object: `argv`, `cwd`, `timeout` (seconds or null), `output` (the path that the command
-knows as $PILOTHOUSE_OUTPUT) and `sealed`. The command gets this process's environment. Frames go to LOG, else to
+knows as $PILOTHOUSE_OUTPUT) and `confined`. The command gets this process's environment. Frames go to LOG, else to
 standard output. A LOG is held under a lock while the command runs and is written only if it is empty, so one
 LOG never sees a command begun twice, whoever starts the entry point how often.
 """
@@ -14,6 +14,7 @@ import json
 import os
 import selectors
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -28,6 +29,9 @@ GRACE = 5.0
 
 DRAIN = 2.0
 """Seconds to read what is left in the pipes once the command has ended."""
+
+TICK = 0.05
+"""Seconds between two looks at the command, while it prints nothing."""
 
 TAKEN = 75
 """Exit status where another entry point had this LOG before."""
@@ -79,6 +83,8 @@ class Command:
             signal.signal(number, lambda *_: self._stop(frames.Exit(stopped=True)))
 
     def run(self) -> frames.Exit:
+        if self._spec["confined"] and (problem := _confine()):
+            return frames.Exit(problem=problem)
         try:
             self._process = process = self._spawn()
         except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -87,6 +93,7 @@ class Command:
             _signal_group(process, signal.SIGTERM)
         self._pump(process)
         status = process.wait()
+        _end_descendants()
         for stream in self._streams.values():
             stream.close()
         left_out = sum(stream.left_out for stream in self._streams.values())
@@ -101,30 +108,29 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_child_setup(self._spec["sealed"]),
+            preexec_fn=_die_with_parent(),
         )
 
     def _pump(self, process: subprocess.Popen[bytes]) -> None:
-        """Reads until the pipes are closed or the command has ended. What it left running in the background
-        is ended with it, and is not waited for."""
+        """Reads until the command has ended. What it left running in the background is ended with it."""
         deadline = time.monotonic() + self._spec["timeout"] if self._spec["timeout"] else None
         with selectors.DefaultSelector() as selector:
             for name, pipe in (("out", process.stdout), ("err", process.stderr)):
                 assert pipe is not None  # noqa: S101 - both were asked for above
                 os.set_blocking(pipe.fileno(), False)
                 selector.register(pipe, selectors.EVENT_READ, self._streams[name])
-            while selector.get_map() and not self._over(process):
-                self._read(selector, selector.select(0.05))
+            while not self._over(process, selector):
+                self._read(selector, selector.select(TICK))
                 self._watch(process, deadline)
 
-    def _over(self, process: subprocess.Popen[bytes]) -> bool:
-        """Whether the command has ended and what it left in the pipes has had its time to be read."""
+    def _over(self, process: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> bool:
+        """Whether the command has ended and what it left in the pipes was read, or has had its time to be."""
         if process.poll() is None:
             return False
         if self._drained_at is None:
-            self._kill(process)
+            _signal_group(process, signal.SIGKILL)
             self._drained_at = time.monotonic() + DRAIN
-        return time.monotonic() >= self._drained_at
+        return not selector.get_map() or time.monotonic() >= self._drained_at
 
     def _read(self, selector: selectors.BaseSelector, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
         for key, _ in ready:
@@ -137,7 +143,7 @@ class Command:
     def _watch(self, process: subprocess.Popen[bytes], deadline: float | None) -> None:
         now = time.monotonic()
         if self._kill_at is not None and now >= self._kill_at:
-            self._kill(process)
+            _signal_group(process, signal.SIGKILL)
         elif self._kill_at is None and deadline is not None and now >= deadline:
             self._stop(frames.Exit(timed_out=True))
 
@@ -148,9 +154,6 @@ class Command:
             if self._process is not None:
                 _signal_group(self._process, signal.SIGTERM)
 
-    def _kill(self, process: subprocess.Popen[bytes]) -> None:
-        _signal_group(process, signal.SIGKILL)
-
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     try:
@@ -159,30 +162,60 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         return
 
 
-def _child_setup(sealed: bool) -> Callable[[], None]:
+def _adopt_orphans() -> None:
+    """Whatever the command leaves behind becomes a child of this process, so that it can be found and ended."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def _end_descendants() -> None:
+    """Ends what the command left running, also in sessions of its own; each orphan's children become orphans here."""
+    until = time.monotonic() + DRAIN
+    while time.monotonic() < until:
+        with open(f"/proc/self/task/{os.getpid()}/children") as children:
+            for pid in children.read().split():
+                os.kill(int(pid), signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def _die_with_parent() -> Callable[[], None]:
+    """What the command's process does before it becomes the command: it will not outlive its entry point."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
+    return lambda: libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
-    def setup() -> None:
-        libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: the command does not outlive its entry point
-        if sealed:
-            from pilothouse.tools.sandbox.seal import seal
 
-            seal()
+def _confine() -> str:
+    """Confines this process and so the command; returns what keeps it from doing so."""
+    from pilothouse.tools.sandbox.errors import SealUnavailable
+    from pilothouse.workflows.commands.confine import confine
 
-    return setup
+    try:
+        confine()
+    except SealUnavailable as error:
+        return f"the network cannot be taken from the code: {error}"
+    return ""
 
 
 def _output_frames(path: str) -> tuple[list[bytes], str]:
     """The frames of the command's output object, or the problem with it."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(frames.OUTPUT_LIMIT + 1)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return [], ""
     except OSError as error:
         return [], f"$PILOTHOUSE_OUTPUT cannot be read: {error.strerror}"
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        return [], "$PILOTHOUSE_OUTPUT is no regular file"
+    with open(file, "rb") as content:
+        data = content.read(frames.OUTPUT_LIMIT + 1)
     if len(data) > frames.OUTPUT_LIMIT:
         return [], f"$PILOTHOUSE_OUTPUT holds more than {frames.OUTPUT_LIMIT:,} bytes"
     if not data.strip():
@@ -212,6 +245,7 @@ def main(spec_path: str, log_path: str | None = None) -> None:
     with open(spec_path, "rb") as file:
         spec = json.load(file)
     command = Command(spec, write)
+    _adopt_orphans()
     write(frames.encode("start", {"pid": os.getpid(), "at": time.time()}))
     end = command.run()
     output, problem = _output_frames(spec["output"])

@@ -38,7 +38,7 @@ def read_log(data: bytes) -> CommandLog:
     texts: dict[str, list[str]] = {"out": [], "err": [], "output": []}
     pid, end = 0, None
     for key, body in frames.decode(data):
-        if key in texts and isinstance(body, str):
+        if key in texts:
             texts[key].append(body)
         elif key == "start":
             pid = body["pid"]

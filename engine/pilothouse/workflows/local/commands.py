@@ -11,12 +11,12 @@ from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import Attempt
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
+from pilothouse.store.keeping import keep_all
 from pilothouse.store.ports import Blobs
 from pilothouse.workflows.commands.frames import Exit
 from pilothouse.workflows.commands.outcome import CommandLog, CommandOutcome, outcome
 from pilothouse.workflows.executor import Ending
 from pilothouse.workflows.local.place import Place
-from pilothouse.workflows.values import keep_all
 from pilothouse.workflows.work import CommandWork, Text, ValueSource, Work
 
 _NEVER_BEGAN = Exit(problem="the command's entry point ended before it began")
@@ -94,7 +94,7 @@ class LocalCommands:
         """Starts the entry point as a process that nothing here ends, as asyncio would when it lets go of it."""
         files = {name: self._text(text) for name, text in work.files.items()}
         env = {name: self._env(name, text) for name, text in work.env.items()}
-        place.prepare(work.argv, files, work.timeout, work.sealed)
+        place.prepare(work.argv, files, work.timeout, work.confined)
         nowhere = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
         argv = list(place.command)
         return os.posix_spawn(argv[0], argv, _base_env(place) | env, file_actions=nowhere, setsid=True)

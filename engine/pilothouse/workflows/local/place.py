@@ -7,6 +7,7 @@ lock on `log` while it lives, so whoever comes later can tell a running command 
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -52,7 +53,7 @@ class Place:
         """The entry point's argument vector."""
         return (*ENTRYPOINT, str(self.path / "spec.json"), str(self.log))
 
-    def prepare(self, argv: Sequence[str], files: Mapping[str, str], timeout: float | None, sealed: bool) -> None:
+    def prepare(self, argv: Sequence[str], files: Mapping[str, str], timeout: float | None, confined: bool) -> None:
         """Lays out the directory. Doing it again before the command started changes nothing."""
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.work.mkdir(exist_ok=True, mode=0o700)
@@ -63,13 +64,13 @@ class Place:
             "cwd": str(self.work),
             "timeout": timeout,
             "output": str(self.output),
-            "sealed": sealed,
+            "confined": confined,
         }
         self._write("spec.json", spec)
 
     def _write(self, name: str, body: Mapping[str, Any]) -> None:
         """The file is there as a whole or not at all."""
-        draft = self.path / f"{name}.new"
+        draft = self.path / f"{name}.{secrets.token_hex(4)}"
         draft.write_text(json.dumps(body))
         draft.replace(self.path / name)
 

@@ -15,6 +15,9 @@ from pilothouse.workflows.work import CommandWork, Text, ValueSource
 ARGUMENT_LIMIT = 128 * 1024 - 1
 """Bytes that Linux takes in one argument or environment variable."""
 
+TOTAL_LIMIT = 1024 * 1024
+"""Bytes that all arguments and environment variables may take together; Linux takes a quarter of the stack's limit."""
+
 CODE_TIMEOUT = 30.0
 """Seconds that a piece of code may run where the step sets no timeout."""
 
@@ -29,12 +32,13 @@ class RunCommandKind(StepKind[RunCommand]):
 
     async def begin(self, step: Step, action: RunCommand, scope: Scope) -> Beginning:
         body = await self.rendered(action, scope)
+        argv, env = _together(_arguments(_list(body, "command") + _list(body, "args")), _env(body))
         return CommandWork(
-            argv=_arguments(_list(body, "command") + _list(body, "args")),
-            env=_env(body),
+            argv=argv,
+            env=env,
             files=_files(body),
             timeout=seconds(step.timeout) if step.timeout else None,
-            image=action.image,
+            image=as_text(body["image"]) if "image" in body else None,
         )
 
 
@@ -47,12 +51,13 @@ class ExecuteCodeKind(StepKind[ExecuteCode]):
     async def begin(self, step: Step, action: ExecuteCode, scope: Scope) -> Beginning:
         body = await self.rendered(action, scope)
         program, path = PROGRAMS[action.language]
+        argv, env = _together(_arguments([program, path, *_list(body, "args")]), _env(body))
         return CommandWork(
-            argv=_arguments([program, path, *_list(body, "args")]),
-            env=_env(body),
+            argv=argv,
+            env=env,
             files={**_files(body), path: action.code},
             timeout=seconds(step.timeout) if step.timeout else CODE_TIMEOUT,
-            sealed=True,
+            confined=True,
         )
 
 
@@ -72,6 +77,16 @@ def _env(body: Mapping[str, Any]) -> dict[str, Text]:
     }
 
 
+def _together(argv: list[str], env: dict[str, Text]) -> tuple[list[str], dict[str, Text]]:
+    """Both, if a process can be given them."""
+    texts = (*argv, *env, *(value for value in env.values() if isinstance(value, str)))
+    total = sum(len(text.encode()) for text in texts)
+    if total > TOTAL_LIMIT:
+        text = f"the arguments and the environment take {total:,} bytes, and at most {TOTAL_LIMIT:,} are allowed"
+        raise Failed(FailureCode.INP, f"{text}; pass large values as files")
+    return argv, env
+
+
 def _files(body: Mapping[str, Any]) -> dict[str, Text]:
     return {entry["path"]: _source(entry, "content") for entry in _list(body, "files")}
 
@@ -86,6 +101,10 @@ def _source(entry: Mapping[str, Any], literal: str) -> Text:
 def _checked(what: str, text: str) -> str:
     if "\0" in text:
         raise Failed(FailureCode.INP, f"{what} holds a NUL character; pass such a value as a file")
-    if len(text.encode("utf-8", "surrogatepass")) > ARGUMENT_LIMIT:
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Failed(FailureCode.INP, f"{what} holds a lone surrogate; pass such a value as a file") from None
+    if size > ARGUMENT_LIMIT:
         raise Failed(FailureCode.INP, f"{what} takes more than {ARGUMENT_LIMIT:,} bytes; pass it as a file")
     return text

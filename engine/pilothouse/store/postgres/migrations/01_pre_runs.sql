@@ -89,7 +89,7 @@ CREATE TABLE attempts (
     lease_until timestamptz,
     call        text,
     state       text        NOT NULL DEFAULT 'Open'
-                CHECK (state IN ('Open', 'Succeeded', 'Failed', 'NeverStarted', 'Lost', 'Cancelled')),
+                CHECK (state IN ('Open', 'Succeeded', 'Failed', 'NeverStarted', 'Lost', 'Released', 'Cancelled')),
     outputs     json        NOT NULL DEFAULT '{}',
     failure     json,
     log         json,

@@ -27,6 +27,11 @@ CREATE TABLE entries (
     FOREIGN KEY (tenant, session) REFERENCES sessions ON DELETE CASCADE
 );
 
+-- A session without entries has one row, whose `id` is null.
+CREATE VIEW session_entries AS
+SELECT s.tenant, s.run, s.id AS session, s.created_at, s.leaf, e.id, e.parent, e.seq, e.type, e.body, e.attempt, e.at
+FROM sessions AS s LEFT JOIN entries AS e ON e.tenant = s.tenant AND e.session = s.id;
+
 -- Pending: proposed to a person. Intended: about to be executed. Finished: `result` says how it ended.
 CREATE TABLE tool_calls (
     tenant      uuid    NOT NULL,

@@ -61,6 +61,10 @@ def _sane(duration: str | None, path: str) -> Iterator[Problem]:
 
 
 def _retry(retry: Retry, path: str) -> Iterator[Problem]:
+    for index, code in enumerate(retry.codes or ()):
+        if code not in set(FailureCode):
+            known = ", ".join(sorted(FailureCode))
+            yield Problem(f"{path}.codes[{index}]", f"there is no failure code `{code}`; there are: {known}")
     yield from _sane(retry.delay, f"{path}.delay")
     yield from _sane(retry.max_delay, f"{path}.maxDelay")
     if seconds(retry.delay) > seconds(retry.max_delay):

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from pilothouse.api.params import NamedValue, Param
 from pilothouse.api.problem import Problem
+from pilothouse.api.suggestion import suggestion
 from pilothouse.records.values import JSON
-from pilothouse.workflows.known import suggestion
 from pilothouse.workflows.params import ParamError, check
 
 

@@ -7,8 +7,8 @@ import pytest
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.workflow import WorkflowSpec
 from pilothouse.records.failures import Failed, FailureCode
-from pilothouse.workflows.closure import Closure
-from pilothouse.workflows.freeze import freeze
+from pilothouse.store.errors import StoreUnusable
+from pilothouse.workflows.closure import Closure, freeze
 
 
 def _ref(kind: str, name: str, key: str) -> dict[str, Any]:
@@ -44,10 +44,10 @@ CONFIG_MAPS = {
 
 
 def test_only_what_is_referred_to_is_frozen() -> None:
-    closure = freeze(WORKFLOW, {"writer": AGENT, "idle": AGENT}, CONFIG_MAPS, ["a.yaml"])
+    closure = freeze(WORKFLOW, {"writer": AGENT, "idle": AGENT}, CONFIG_MAPS)
     assert list(closure.agents) == ["writer"]
     assert closure.config_maps == {"scripts": {"run.py": "pass"}, "prompts": {"writer": "Be brief."}}
-    assert closure.origin == ("a.yaml",)
+    assert closure.reads_secrets
     assert Closure.from_json(closure.to_json()) == closure
 
 
@@ -64,3 +64,14 @@ def test_what_is_missing_is_named(agents: Any, config_maps: Any, message: str) -
         freeze(WORKFLOW, agents, config_maps)
     assert raised.value.failure.code is FailureCode.ENV
     assert raised.value.failure.message == message
+
+
+def test_a_closure_of_a_newer_release_is_refused_with_a_remedy() -> None:
+    body = freeze(WORKFLOW, {"writer": AGENT}, CONFIG_MAPS).to_json() | {"version": 99}
+    with pytest.raises(StoreUnusable, match="a newer release froze this run, in version 99"):
+        Closure.from_json(body)
+
+
+def test_a_closure_without_references_to_secrets_says_so() -> None:
+    plain = WorkflowSpec.model_validate({"steps": [{"name": "a", "transform": {"value": 1}}]})
+    assert not freeze(plain, {}, {}).reads_secrets

@@ -1,9 +1,10 @@
-"""Keeping values: inline up to a size, beyond it as a blob."""
+"""Keeping values: inline up to a size, beyond it as a blob; and having them back."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 from uuid import UUID
 
-from pilothouse.records.values import INLINE_LIMIT, JSON, BlobRef, Inline, Stored, encode
+from pilothouse.records.values import INLINE_LIMIT, JSON, BlobRef, Inline, Stored, decode, encode
 from pilothouse.store.ports import Blobs
 
 
@@ -20,3 +21,8 @@ async def keep(blobs: Blobs, tenant: UUID, value: JSON | BlobRef) -> Stored:
 async def keep_all(blobs: Blobs, tenant: UUID, values: Mapping[str, JSON | BlobRef]) -> dict[str, Stored]:
     """Each of the values by its name."""
     return {name: await keep(blobs, tenant, value) for name, value in values.items()}
+
+
+async def load(stored: Stored, get_blob: Callable[[str], Awaitable[bytes]]) -> Any:
+    """The value, wherever it is kept; `get_blob` gives the bytes of a digest."""
+    return stored.value if isinstance(stored, Inline) else decode(await get_blob(stored.digest))

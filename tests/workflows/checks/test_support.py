@@ -11,9 +11,9 @@ from pilothouse.api.agent import Agent, AgentSpec
 from pilothouse.api.base import ApiModel
 from pilothouse.api.workflow import WorkflowSpec
 from pilothouse.cli.manifests import read
-from pilothouse.workflows.support import NOT_YET, supported, unsupported
+from pilothouse.workflows.checks.support import NOT_YET, supported, unsupported
 
-EVERYTHING = Path(__file__).parents[1] / "cli" / "good" / "everything.yaml"
+EVERYTHING = Path(__file__).parents[2] / "cli" / "good" / "everything.yaml"
 
 Fields = set[tuple[type[ApiModel], str]]
 
@@ -75,12 +75,13 @@ def _model(name: str) -> type[ApiModel]:
 @pytest.mark.parametrize(
     ("spec", "paths"),
     [
-        ({"governance": {"autonomy": "Supervised", "approvalTTL": "24h"}, "skills": []}, []),
+        ({"governance": {"policies": [], "preapproved": []}, "skills": []}, []),
+        ({"governance": {"autonomy": "Supervised", "approvalTTL": "24h"}}, ["autonomy", "approvalTTL"]),
         ({"governance": {"autonomy": "Full", "budget": {"cost": "1.5"}}}, ["autonomy", "budget.cost"]),
         ({"governance": {"domains": {"deny": ["a"]}, "rateLimit": {"calls": 1}}}, ["domains", "rateLimit"]),
     ],
 )  # fmt: skip
-def test_only_what_differs_from_the_default_asks_for_something(spec: dict[str, Any], paths: list[str]) -> None:
+def test_only_a_default_that_turns_nothing_on_asks_for_nothing(spec: dict[str, Any], paths: list[str]) -> None:
     model = {"provider": "OpenAI", "name": "m"}
     agent = Agent.model_validate({"metadata": {"name": "a"}, "spec": {"model": model, **spec}})
     assert [problem.path for problem in unsupported(agent)] == [f"spec.governance.{path}" for path in paths]

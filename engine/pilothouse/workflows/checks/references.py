@@ -1,6 +1,5 @@
 """What is known of the objects that a manifest refers to, and the references that lead nowhere."""
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,8 +8,9 @@ from pilothouse.api.agent import Agent, AgentSpec
 from pilothouse.api.base import ApiModel
 from pilothouse.api.meta import ConfigMapSource, KeyRef, SecretSource, ValueFrom
 from pilothouse.api.problem import Problem
+from pilothouse.api.suggestion import suggestion
 from pilothouse.api.workflow import Workflow
-from pilothouse.workflows.support import supported
+from pilothouse.workflows.checks.support import supported
 
 Keys = Mapping[str, Collection[str]]
 """The keys of each object, by the object's name."""
@@ -53,10 +53,3 @@ def _missing(kind: str, name: str, known: Iterable[str], where: str) -> Iterator
     names = list(known)
     if name not in names:
         yield Problem(where, f"there is no {kind} `{name}`{suggestion(name, names)}")
-
-
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The end of a message about a name that is not known: the one that was probably meant, else what there is."""
-    names = list(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    return f"; did you mean `{close[0]}`?" if close else f"; there are: {', '.join(names[:20]) or 'none'}"

@@ -9,11 +9,11 @@ from pilothouse.api.agent import AgentSpec
 from pilothouse.api.workflow import Workflow, WorkflowSpec
 from pilothouse.models import provider
 from pilothouse.tools.builtin import BUILTIN_NAMES
-from pilothouse.workflows.check import BUILTIN_TOOLS, check
+from pilothouse.workflows.checks.check import BUILTIN_TOOLS, check
+from pilothouse.workflows.checks.fields import MODEL_FAILURES
+from pilothouse.workflows.checks.references import Known
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.known import Known
-from pilothouse.workflows.parts import MODEL_FAILURES
-from pilothouse.workflows.planner import Planner
+from pilothouse.workflows.planner import plan_problems
 
 
 @pytest.fixture
@@ -59,17 +59,15 @@ async def test_an_argument_with_an_expression_is_not_judged_before_it_is_evaluat
     assert str(problem) == "spec.steps[0].invokeAgent.arguments[0].value: param `x` must be a string, not 1"
 
 
-async def test_the_planner_refuses_by_itself_what_nothing_carries_out(evaluator: Evaluator) -> None:
+async def test_what_nothing_carries_out_does_not_keep_the_rest_from_being_told(evaluator: Evaluator) -> None:
     steps = [
         {"name": "a", "wait": {"duration": "1m"}},
-        {"name": "b", "retry": {"codes": ["F-XYZ"]}, "transform": {"value": {"deep": ["${{ 1 }}", "${{"]}}},
+        {"name": "b", "transform": {"value": {"deep": ["${{ run.nmae }}", "${{"]}}},
     ]
-    planner = Planner(WorkflowSpec.model_validate({"steps": steps}), evaluator)
-    assert await planner.plan() is None
-    assert [problem.path for problem in planner.problems] == [
-        "spec.steps[0].wait",
-        "spec.steps[1].retry.codes[0]",
-        "spec.steps[1].transform.value.deep[1]",
+    problems = await plan_problems(WorkflowSpec.model_validate({"steps": steps}), evaluator)
+    assert [str(problem) for problem in problems] == [
+        "spec.steps[1].transform.value.deep[0]: a run has no `nmae`; it has: id, name, namespace, number",
+        "spec.steps[1].transform.value.deep[1]: `${{` without the `}}` that ends it (column 1)",
     ]
 
 

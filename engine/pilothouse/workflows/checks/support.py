@@ -1,6 +1,7 @@
 """What the models describe and nothing carries out yet. Each is refused by its name, never silently accepted.
 
-Whoever makes a field work takes it off the table. A field that is set to its default asks for nothing, so it passes.
+Whoever makes a field work takes it off the table. A field that is set to a default that turns nothing on (false, or an
+empty list) asks for nothing, so it passes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +10,12 @@ from pydantic.fields import FieldInfo
 
 from pilothouse.api.actions import InvokeAgent
 from pilothouse.api.agent import Agent, AgentSpec, Tool
-from pilothouse.api.base import ApiModel
+from pilothouse.api.base import GROUP, ApiModel
 from pilothouse.api.governance import Budget, Governance
 from pilothouse.api.languagemodel import Model, ModelOptions
+from pilothouse.api.meta import ObjectMeta
 from pilothouse.api.pack import Pack
-from pilothouse.api.problem import Problem
+from pilothouse.api.problem import Problem, path_of
 from pilothouse.api.toolapproval import ToolApproval
 from pilothouse.api.workflow import ACTIONS, Step, Workflow, WorkflowSpec
 from pilothouse.workflows.steps import KINDS
@@ -58,7 +60,14 @@ def unsupported(manifest: Workflow | Agent | Pack | ToolApproval) -> list[Proble
     """A problem for each thing that the object asks for and that nothing carries out yet."""
     if isinstance(manifest, KINDS_NOT_YET):
         return [Problem("kind", f"{manifest.kind} is not supported yet")]
-    return [problem for path, model in supported(manifest.spec, "spec") for problem in _refused(model, path)]
+    problems = [problem for path, model in supported(manifest.spec, "spec") for problem in _refused(model, path)]
+    return [*_verbs(manifest.metadata), *problems]
+
+
+def _verbs(metadata: ObjectMeta) -> Iterator[Problem]:
+    for annotation in metadata.annotations or {}:
+        if annotation.startswith(f"{GROUP}/"):
+            yield Problem(path_of(("metadata", "annotations", annotation)), "is not supported yet")
 
 
 def supported(model: ApiModel, path: str) -> Iterator[tuple[str, ApiModel]]:
@@ -88,7 +97,7 @@ def _set_fields(model: ApiModel) -> Iterator[tuple[str, object]]:
     """The fields that ask for something, by their names in a manifest."""
     for name, field in type(model).model_fields.items():
         value: object = getattr(model, name)
-        if name in model.model_fields_set and value != _default(field):
+        if name in model.model_fields_set and (value or value != _default(field)):
             yield field.alias or name, value
 
 

@@ -6,15 +6,16 @@ from itertools import chain
 from pilothouse.api.agent import Agent, AgentSpec
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem
+from pilothouse.api.suggestion import suggestion
 from pilothouse.api.toolapproval import ToolApproval
 from pilothouse.api.workflow import Workflow, WorkflowSpec
 from pilothouse.tools.schema import Schema, SchemaRefused
-from pilothouse.workflows.declared import bad_arguments, misfits
+from pilothouse.workflows.checks.fields import defects
+from pilothouse.workflows.checks.references import Known, missing_references
+from pilothouse.workflows.checks.support import supported, unsupported
+from pilothouse.workflows.checks.values import bad_arguments, misfits
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.known import Known, missing_references, suggestion
-from pilothouse.workflows.parts import defects
-from pilothouse.workflows.planner import Planner
-from pilothouse.workflows.support import supported, unsupported
+from pilothouse.workflows.planner import plan_problems
 
 BUILTIN_TOOLS = ("file_read", "file_write", "shell")
 """The names of the built-in tools."""
@@ -40,9 +41,8 @@ async def check(manifest: Workflow | Agent | Pack | ToolApproval, known: Known, 
 
 async def _workflow(workflow: Workflow, known: Known, evaluator: Evaluator) -> list[Problem]:
     spec = workflow.spec
-    planner = Planner(spec, evaluator)
-    await planner.plan()
-    return [*misfits(spec.params, "spec.params"), *_arguments(spec, known), *planner.problems]
+    planning = await plan_problems(spec, evaluator)
+    return [*misfits(spec.params, "spec.params"), *_arguments(spec, known), *planning]
 
 
 def _arguments(spec: WorkflowSpec, known: Known) -> Iterator[Problem]:
