@@ -1,6 +1,7 @@
 """The result of a run, printed when it has ended."""
 
 import json
+from textwrap import indent
 
 from pilothouse.cli.names import name_of
 from pilothouse.cli.printing import duration, print_data, print_text
@@ -29,6 +30,4 @@ async def print_outputs(store: RunStore, run: Run) -> None:
         print_text("\nOutputs:")
     for name, value in (await output_values(store, run)).items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        joint = "\n" if "\n" in text else " "
-        indented = text.replace("\n", "\n    ")
-        print_text(f"  {name}:{joint}{'    ' if joint != ' ' else ''}{indented}")
+        print_text(f"  {name}:\n{indent(text, '    ')}" if "\n" in text else f"  {name}: {text}")

@@ -7,7 +7,7 @@ lets one of them start it, and PostgreSQL itself recovers what was committed.
 import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from pilothouse.store.embedded.cluster import Cluster
 from pilothouse.store.embedded.locks import exclusive
@@ -42,23 +42,30 @@ async def bring_back(cluster: Cluster) -> bool:
 
 
 async def _keep(cluster: Cluster) -> None:
+    while True:
+        await _until_gone(cluster)
+        await _until_back(cluster)
+        await asyncio.sleep(_PAUSE)
+
+
+async def _until_gone(cluster: Cluster) -> None:
+    with suppress(StoreUnusable):  # the start tells of it
+        while await cluster.is_running():
+            try:
+                await end_of(process_behind(cluster.socket))
+            except OSError:  # it ended this moment, or the kernel does not tell
+                await asyncio.sleep(_PAUSE)
+
+
+async def _until_back(cluster: Cluster) -> None:
     told = False
     while True:
         try:
-            await _until_gone(cluster)
             if await bring_back(cluster):
                 _log.warning("the database server of %s had ended and was started again", cluster.directory)
-            told = False
+            return
         except (StoreUnusable, OSError) as error:
             if not told:
                 _log.warning("%s\nthis is tried again every %g s", error, _PAUSE)
             told = True
         await asyncio.sleep(_PAUSE)
-
-
-async def _until_gone(cluster: Cluster) -> None:
-    while await cluster.is_running():
-        try:
-            await end_of(process_behind(cluster.socket))
-        except OSError:  # it ended this moment, or the kernel does not tell
-            await asyncio.sleep(_PAUSE)
