@@ -1,7 +1,7 @@
 """What a task gives back, and every way in which it ends."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from pilothouse.agents.bounds import Limits
 from pilothouse.agents.events import AgentEvent
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
+from pilothouse.models.provider import Done, ModelEvent, ModelRequest
 from pilothouse.records.events import EventType
 from pilothouse.tools.schema import SchemaRefused
 from pilothouse.tools.tool import ToolInvocation, ToolResult
@@ -230,3 +231,17 @@ async def test_one_good_call_begins_the_count_of_errors_anew(desk: Desk) -> None
     model = Model(bad[0], bad[1], calls(say("A")), bad[2], bad[3], says("Done."))
     result = await run(desk, model)
     assert result.failure is None
+
+
+class CutOff(Model):
+    """Its answers end at the limit of output tokens."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        async for event in super().stream(request):
+            yield Done(event.message.model_copy(update={"stop_reason": "length"})) if isinstance(event, Done) else event
+
+
+async def test_an_answer_that_was_cut_off_is_no_success(desk: Desk) -> None:
+    result = await run(desk, CutOff(says("The transfer was NOT")))
+    assert reason(result) == "F-RES AnswerTruncated"
+    assert result.outputs["text"] == "The transfer was NOT"

@@ -229,6 +229,13 @@ async def test_a_step_with_an_image_is_refused_before_anything_runs(cli: Cli) ->
     assert "no runs" in (await cli("get")).out
 
 
+async def test_a_param_that_is_no_text_is_refused_before_anything_runs(cli: Cli) -> None:
+    workflow = cli.workflow("  params: [{name: who}]\n  steps: [{name: a, transform: {value: 1}}]")
+    refused = await cli("run", "-f", workflow, "--param", "who=\udcff")
+    assert (refused.status, "--param who: the value is no valid text" in refused.err) == (2, True)
+    assert "no runs" in (await cli("get")).out
+
+
 async def test_a_param_is_given_once(cli: Cli) -> None:
     workflow = cli.workflow("  params: [{name: m}]\n  steps: [{name: a, transform: {value: 1}}]")
     refused = await cli("run", "-f", workflow, "--param", "m=1", "--param", "m=2")

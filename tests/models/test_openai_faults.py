@@ -224,6 +224,13 @@ async def test_malformed_chunks_are_a_typed_failure(connect: Connect, data: byte
     assert failure.message.startswith("the model server sent a malformed chunk")
 
 
+async def test_a_stream_that_ends_without_any_answer_is_a_failure(connect: Connect) -> None:
+    async with raw_server(Reply([DONE])) as server:
+        failure = failed(await collect(connect(server))).failure
+    assert (failure.code, failure.retryable) == ("F-DEP", True)
+    assert failure.message.startswith("the stream ended before the answer was complete")
+
+
 async def test_an_error_sent_inside_the_stream_is_a_failure(connect: Connect) -> None:
     body = sse(delta(content="a"), {"error": {"message": "overloaded", "type": "server_error"}})
     async with raw_server(Reply([body])) as server:

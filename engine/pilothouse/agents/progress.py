@@ -26,6 +26,7 @@ class Progress:
         self.bounds = bounds
         self._schema = schema
         self._answers = 0
+        self._cut_off = False
 
     def observe(self, message: Message) -> None:
         self.bounds.observe(message)
@@ -37,6 +38,7 @@ class Progress:
         if message.text or not message.tool_calls:
             self.text = message.text
         self._answers += not message.tool_calls
+        self._cut_off = message.stop_reason == "length"
 
     async def should_stop(self, message: AssistantMessage, results: Sequence[ToolResultMessage]) -> bool:
         if all(map(terminates, results)):
@@ -47,6 +49,7 @@ class Progress:
     async def follow_ups(self) -> Sequence[Message]:
         """The question again, with what was wrong, if the final answer does not satisfy the schema."""
         if self._schema is None:
+            self.failure = _truncated() if self._cut_off else None
             return ()
         read = self._schema.read(self.text)
         if isinstance(read, Answer):
@@ -71,6 +74,11 @@ class Progress:
 def _invalid(problems: str) -> Failure:
     text = f"the final answer does not satisfy the outputs schema after {ANSWER_RETRIES} more tries: {problems}"
     return Failure(FailureCode.VAL, text, "OutputInvalid")
+
+
+def _truncated() -> Failure:
+    text = "the answer was cut off at the model's limit of output tokens; allow more, or ask for less"
+    return Failure(FailureCode.RES, text, "AnswerTruncated")
 
 
 def _model_failure(message: AssistantMessage) -> Failure:

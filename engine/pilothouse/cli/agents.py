@@ -118,6 +118,9 @@ class LocalAgents:
             return Ending(AttemptState.FAILED, failure=Failure(FailureCode.TMO, text))
         except Failed as error:
             return Ending(AttemptState.FAILED, failure=error.failure)
+        except OSError as error:
+            text = f"the agent cannot be run here: {error.strerror or error}"
+            return Ending(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
         except Exception as error:  # a defect of ours must end the attempt, not the runner
             text = f"the agent's process failed: {type(error).__name__}: {error}"
             return Ending(AttemptState.FAILED, failure=Failure(FailureCode.UNK, text))

@@ -42,6 +42,10 @@ def complete(command: Callable[[], Coroutine[Any, Any, int]]) -> int:
     except BrokenPipeError:
         _silence()
         return PIPE_CLOSED
+    except OSError as error:
+        tell(f"pilothouse: {error.filename or 'a file'} cannot be used: {error.strerror or error}")
+        _silence()
+        return USAGE
 
 
 async def _interruptible(command: Callable[[], Coroutine[Any, Any, int]]) -> int:

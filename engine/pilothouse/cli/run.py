@@ -185,6 +185,8 @@ def _params(workflow: Workflow, given: Sequence[str]) -> dict[str, JSON]:
             name, equals, text = item.partition("=")
             if not equals:
                 raise CommandError(f"--param {item}: write it as NAME=VALUE")
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                raise CommandError(f"--param {name}: the value is no valid text in this terminal's encoding")
             if name in values:
                 raise CommandError(f"--param {item}: `{name}` has a value already")
             values[name] = parse(declared[name], text) if name in declared else text

@@ -104,7 +104,7 @@ def _describe_run(snapshot: Snapshot) -> None:
     if run.deadline is not None:
         print_text(f"Deadline:   {run.deadline.isoformat(timespec='seconds')}")
     for name, value in run.params.items():
-        print_text(f"Param:      {name} = {json.dumps(value)}")
+        print_text(f"Param:      {name} = {json.dumps(value, ensure_ascii=False)}")
     if run.failure is not None:
         print_text(f"Failure:    {run.failure}")
 

@@ -85,6 +85,7 @@ class ChunkReader:
         self._builder = builder
         self._open: list[_OpenCall] = []
         self._finish_reason: str | None = None
+        self._answered = False
         self.ended = False
 
     @property
@@ -105,11 +106,12 @@ class ChunkReader:
 
     def finish(self) -> list[ModelEvent]:
         """The events that close the answer, once no more chunks come."""
-        if not self.complete:
+        if not self.complete or not self._answered:
             raise call_error("F-DEP", "the stream ended before the answer was complete", retryable=True)
         return [*self._builder.toolcall_ends(), self._builder.done(self._stop_reason())]
 
     def _choice(self, choice: _Choice) -> list[ModelEvent]:
+        self._answered = True
         self._finish_reason = choice.finish_reason or self._finish_reason
         delta = choice.delta or _Delta()
         events: list[ModelEvent] = []

@@ -97,6 +97,12 @@ async def test_a_path_too_long_for_a_socket_says_by_how_much(directory: Path) ->
     assert os.listdir(directory.parent) == []
 
 
+@pytest.mark.parametrize("odd", ["$(touch pwned)", "`id`", 'a"b', "a\\b"])
+async def test_a_path_that_a_shell_would_read_is_refused(directory: Path, odd: str) -> None:
+    assert "which PostgreSQL's start cannot take; name another folder" in await refusal(directory / odd)
+    assert os.listdir(directory.parent) == []
+
+
 async def test_a_file_in_the_directorys_place_is_named(directory: Path) -> None:
     write_file(directory, "")
     assert f"{directory} cannot be used: File exists" in await refusal(directory)

@@ -63,7 +63,12 @@ def prepare_directory(directory: Path, owner: Owner, ours: Iterable[Path]) -> No
 
 
 def check_socket(socket: Path) -> None:
-    """Raises StoreUnusable where the path of the server's socket would be too long for the system."""
+    """Raises StoreUnusable where the path of the server's socket would be too long for the system, or where
+    `pg_ctl`, which gives its paths to a shell in double quotes, would have the shell take a part for a command."""
+    if odd := sorted(set(str(socket)) & set('$`"\\\n')):
+        raise StoreUnusable(
+            f"{str(socket)!r} holds {odd[0]!r}, which PostgreSQL's start cannot take; name another folder"
+        )
     length = len(os.fsencode(socket))
     if length > _SOCKET_LIMIT:
         raise StoreUnusable(
