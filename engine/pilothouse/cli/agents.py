@@ -67,9 +67,9 @@ class LocalAgents:
         if id_ in self._stopped:
             return self._stopped[id_]
         task = self._tasks.get(id_)
-        if task is None:
+        if task is None or task.cancelled():
             return Ending(AttemptState.LOST, failure=Failure(FailureCode.ENV, "the runner was ended"))
-        return task.result() if task.done() and not task.cancelled() else None
+        return task.result() if task.done() else None
 
     async def stop(self, attempt: Attempt, failure: Failure | None) -> None:
         """Cancels the task and waits for it, though not for ever: the turn is closed first, so that every call

@@ -29,7 +29,6 @@ from pilothouse.workflows.work import Work
 GRACE = 30.0
 """Seconds beyond its timeout after which an attempt that should have ended itself is ended from outside."""
 
-
 LEAST = 0.001
 """Seconds left to an attempt that is begun again after its time is over: it ends at once, by its timeout."""
 

@@ -1,6 +1,5 @@
-"""What the kernel tells of the server's process: which it is, and that it has ended. Linux has pidfds for that."""
+"""What the kernel tells of the server's process: which it is, and whether it has ended uncollected."""
 
-import asyncio
 import os
 import select
 import socket
@@ -22,19 +21,6 @@ def process_behind(server: Path) -> int:
         credentials = probe.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
     process: int = _CREDENTIALS.unpack(credentials)[0]
     return process
-
-
-async def end_of(process: int) -> None:
-    """Returns when it has ended. Raises OSError where there is none, or none to be seen from this container."""
-    handle = os.pidfd_open(process)
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(handle, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(handle)
-        os.close(handle)
 
 
 def forget_dead(file: Path) -> None:

@@ -9,9 +9,10 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from pilothouse.processes import end_of
 from pilothouse.store.embedded.cluster import Cluster
 from pilothouse.store.embedded.locks import exclusive
-from pilothouse.store.embedded.processes import end_of, process_behind
+from pilothouse.store.embedded.processes import process_behind
 from pilothouse.store.errors import StoreUnusable
 
 _log = logging.getLogger(__name__)

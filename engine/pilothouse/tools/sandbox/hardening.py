@@ -4,8 +4,9 @@ import ctypes
 import os
 import resource
 
+from pilothouse.tools.sandbox.descendants import adopt_orphans, prctl
+
 _PR_SET_DUMPABLE = 4
-_PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _KEPT_CAPABILITIES = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
@@ -33,16 +34,6 @@ def harden() -> None:
     prctl(_PR_SET_NO_NEW_PRIVS, 1)
     adopt_orphans()
     _drop_capabilities()
-
-
-def adopt_orphans() -> None:
-    """Make every orphaned descendant of this process its child (a subreaper). Children do not inherit this."""
-    prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def prctl(option: int, value: int) -> None:
-    if _libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option}) failed")
 
 
 def _drop_capabilities() -> None:

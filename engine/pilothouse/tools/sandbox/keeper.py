@@ -15,17 +15,14 @@ import select
 import signal
 import socket
 import subprocess
-import time
 from dataclasses import dataclass
 from typing import NoReturn, Self
 
+from pilothouse.tools.sandbox.descendants import REAP_LIMIT, adopt_orphans, reap
 from pilothouse.tools.sandbox.errors import CommandRefused
-from pilothouse.tools.sandbox.hardening import adopt_orphans
 
 TERM_GRACE = 2.0
 """Seconds between SIGTERM and SIGKILL, when a command's time is over or it is cancelled."""
-REAP_LIMIT = 5.0
-"""Seconds spent on killing what a command left behind, in case something forks faster than it can be killed."""
 
 _CONTROL = 3
 _MAX_REPORT = 16 * 1024
@@ -133,24 +130,3 @@ def _terminate(process: "subprocess.Popen[bytes]", end: int) -> None:
     os.killpg(process.pid, signal.SIGTERM)
     if not _wait([end], TERM_GRACE):
         os.killpg(process.pid, signal.SIGKILL)
-
-
-def reap(seconds: float) -> None:
-    """Kill all below this process and wait for their end.
-
-    Only children are killed: their numbers cannot be reused before we have waited for them, and what they leave
-    becomes our child in turn (`adopt_orphans`).
-    """
-    deadline = time.monotonic() + seconds
-    with contextlib.suppress(ChildProcessError):
-        while time.monotonic() < deadline:
-            if os.waitpid(-1, os.WNOHANG) == (0, 0):
-                _kill_children()
-                time.sleep(0.001)
-
-
-def _kill_children() -> None:
-    with open("/proc/thread-self/children", encoding="ascii") as children:
-        for child in children.read().split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(child), signal.SIGKILL)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from pilothouse.tools.sandbox import commands, files
+from pilothouse.tools.sandbox.descendants import REAP_LIMIT, reap
 from pilothouse.tools.sandbox.errors import OperationFailed, ProtocolError, RequestError, SealUnavailable
 from pilothouse.tools.sandbox.hardening import harden
-from pilothouse.tools.sandbox.keeper import REAP_LIMIT, reap
 from pilothouse.tools.sandbox.protocol import VERSION, Frame, check_version, encode, read_frame
 from pilothouse.tools.sandbox.requests import Request
 from pilothouse.tools.sandbox.scope import confine

@@ -22,6 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from pilothouse.tools.sandbox.descendants import REAP_LIMIT, adopt_orphans, die_with_parent, reap
 from pilothouse.workflows.commands import frames
 
 GRACE = 5.0
@@ -93,7 +94,7 @@ class Command:
             _signal_group(process, signal.SIGTERM)
         self._pump(process)
         status = process.wait()
-        _end_descendants()
+        reap(REAP_LIMIT)
         for stream in self._streams.values():
             stream.close()
         left_out = sum(stream.left_out for stream in self._streams.values())
@@ -108,7 +109,7 @@ class Command:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=_die_with_parent(),
+            preexec_fn=die_with_parent,
         )
 
     def _pump(self, process: subprocess.Popen[bytes]) -> None:
@@ -160,36 +161,6 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return
-
-
-def _adopt_orphans() -> None:
-    """Whatever the command leaves behind becomes a child of this process, so that it can be found and ended."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-
-
-def _end_descendants() -> None:
-    """Ends what the command left running, also in sessions of its own; each orphan's children become orphans here."""
-    until = time.monotonic() + DRAIN
-    while time.monotonic() < until:
-        with open(f"/proc/self/task/{os.getpid()}/children") as children:
-            for pid in children.read().split():
-                os.kill(int(pid), signal.SIGKILL)
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
-        time.sleep(0.005)
-
-
-def _die_with_parent() -> Callable[[], None]:
-    """What the command's process does before it becomes the command: it will not outlive its entry point."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    return lambda: libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _confine() -> str:
@@ -245,7 +216,7 @@ def main(spec_path: str, log_path: str | None = None) -> None:
     with open(spec_path, "rb") as file:
         spec = json.load(file)
     command = Command(spec, write)
-    _adopt_orphans()
+    adopt_orphans()
     write(frames.encode("start", {"pid": os.getpid(), "at": time.time()}))
     end = command.run()
     output, problem = _output_frames(spec["output"])

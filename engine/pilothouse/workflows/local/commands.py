@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
+from pilothouse.processes import end_of
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import Attempt
 from pilothouse.records.states import AttemptState
@@ -137,18 +138,9 @@ class LocalCommands:
 async def _process_end(pid: int) -> None:
     """Returns when the process has ended, or soon where its first frame does not tell its id yet."""
     try:
-        handle = os.pidfd_open(pid)
+        await end_of(pid)
     except OSError:
         await asyncio.sleep(0.01)
-        return
-    ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    loop.add_reader(handle, ended.set)
-    try:
-        await ended.wait()
-    finally:
-        loop.remove_reader(handle)
-        os.close(handle)
 
 
 def _encodable(text: str) -> bool:
