@@ -35,7 +35,8 @@ class StepId:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """What a run begins with. `closure` is everything that the run will ever read of definitions."""
+    """What a run begins with. `closure` is everything that the run will ever read of definitions. `requests` are the
+    verbs that had been asked of the Workflow by then, each with the value that asked for it."""
 
     tenant: UUID
     run: UUID
@@ -47,14 +48,18 @@ class NewRun:
     params: Mapping[str, Any]
     steps: Sequence["NewStep"]
     deadline_seconds: float | None = None
+    requests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class NewStep:
-    """A step as it stands before anything happened. `kind` is its action, as `runCommand`."""
+    """A step as it stands before anything happened. `kind` is its action, as `runCommand`. A step that the run takes
+    over from the one it repeats comes in a final state, with its outputs."""
 
     id: StepId
     kind: str
+    state: StepState = StepState.PENDING
+    outputs: Outputs = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ class Run:
     event_seq: int = 0
     epoch: int = 0
     schema_version: int = SCHEMA_VERSION
+    requests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +115,8 @@ class AttemptRef:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One try of a step. Its row is the only fence: what carries it out is named after `nonce`."""
+    """One try of a step. Its row is the only fence: what carries it out is named after `nonce`, and recorded as
+    `carrier` before it may begin, where it is a Pod. Of such an attempt, none without a carrier ever began."""
 
     ref: AttemptRef
     step: StepId
@@ -124,6 +131,7 @@ class Attempt:
     failure: Failure | None = None
     log: BlobRef | None = None
     call: str | None = None
+    carrier: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pilothouse.records.runs import AttemptRef
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.transitions import Transition
 
-_RUN_WRITES = frozenset({"create_run", "commit", "request_shutdown", "put_blob"})
+_RUN_WRITES = frozenset({"create_run", "commit", "carry", "request_shutdown", "put_blob"})
 _ATTEMPT_WRITES = frozenset({"open_session", "append", "intend", "record", "put_blob", "finish"})
 
 

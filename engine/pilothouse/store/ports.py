@@ -53,6 +53,15 @@ class RunStore(Blobs, Protocol):
         """
         ...
 
+    async def epoch_of(self, scope: str) -> int:
+        """The epoch of the newest leader of `scope`, 0 where there never was one. Its holder asks now and then: where
+        it is not its own any more, another process leads."""
+        ...
+
+    async def token_key(self) -> bytes:
+        """32 bytes that only this database knows, to sign tokens with that any gateway on it verifies."""
+        ...
+
     async def create_run(self, new: NewRun) -> Run:
         """Inserts the run, its steps and the event RunStarted. The number counts from 1 by tenant and
         workflow. Creating the same run id again returns the run that is there."""
@@ -97,6 +106,22 @@ class RunStore(Blobs, Protocol):
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         """Yields once for each time (or burst of times) the run may have changed since the context was
         entered. A hint only: it carries no data and a lost one must not matter."""
+        ...
+
+    def all_changes(self) -> AbstractAsyncContextManager[AsyncIterator[RunRef | None]]:
+        """Yields the runs that may have changed since the context was entered, each once for any burst of times.
+        None: any run may have, for changes went by unseen. A hint only, as of `changes`."""
+        ...
+
+    async def carry(self, ref: AttemptRef, epoch: int, carrier: str) -> None:
+        """Records what carries the attempt out, before it may begin. The same again changes nothing.
+
+        Raises Conflict where the attempt has another carrier or is not the open one, Deposed as `commit` does.
+        """
+        ...
+
+    async def carried(self, carrier: str) -> Attempt:
+        """The attempt that `carrier` carries out, whatever its state. Raises NotFound."""
         ...
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:

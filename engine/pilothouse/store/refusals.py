@@ -41,6 +41,14 @@ def opening_refused(opening: AttemptOpening) -> Conflict:
     )
 
 
+def carrier_refused(ref: AttemptRef) -> Conflict:
+    return Conflict(f"attempt {ref.attempt} has another carrier, or is not open with fence {ref.fence}")
+
+
+def not_carried(carrier: str) -> NotFound:
+    return NotFound(f"no attempt is carried out by {carrier[:80]!r}")
+
+
 def run_refused() -> Conflict:
     return Conflict("the run cannot end: it has ended before")
 

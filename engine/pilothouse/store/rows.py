@@ -41,6 +41,7 @@ def run_row(new: NewRun) -> dict[str, Any]:
         "run_key": plain(new.key, "key"),
         "closure": encode(dict(new.closure)),
         "params": encode(dict(new.params)),
+        "requests": encode(dict(new.requests)),
         "schema_version": SCHEMA_VERSION,
         "deadline_seconds": seconds(new.deadline_seconds, "deadline_seconds"),
     }
@@ -71,6 +72,7 @@ def run_of(row: Row) -> Run:
         event_seq=row["event_seq"],
         epoch=row["leader_epoch"],
         schema_version=row["schema_version"],
+        requests=decode(row["requests"]),
     )
 
 
@@ -78,7 +80,12 @@ def step_rows(steps: Sequence[NewStep]) -> list[dict[str, Any]]:
     """The columns of new steps. Raises ValueRefused where two have one id."""
     if len({step.id for step in steps}) < len(steps):
         raise ValueRefused("two steps have the same path and index")
-    return [step_key(step.id) | {"kind": plain(step.kind, "kind")} for step in steps]
+    return [_new_step_row(step) for step in steps]
+
+
+def _new_step_row(step: NewStep) -> dict[str, Any]:
+    outputs = encode(outputs_to_json(step.outputs))
+    return step_key(step.id) | {"kind": plain(step.kind, "kind"), "state": step.state.value, "outputs": outputs}
 
 
 def step_key(step: StepId) -> dict[str, Any]:
@@ -159,6 +166,7 @@ def attempt_of(row: Row) -> Attempt:
         failure=_failure_of(row),
         log=_log_of(row),
         call=row["call"],
+        carrier=row["carrier"],
     )
 
 

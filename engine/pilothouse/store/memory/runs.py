@@ -1,5 +1,6 @@
 """The RunStore in memory."""
 
+import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -9,13 +10,13 @@ from uuid import UUID, uuid4
 from pilothouse.records.events import Event, EventType, NewEvent
 from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot, StepId
 from pilothouse.records.sessions import Session
-from pilothouse.records.states import Shutdown
+from pilothouse.records.states import Shutdown, StepState
 from pilothouse.records.values import BlobRef
 from pilothouse.store.memory.attempts import MemoryAttemptStore
 from pilothouse.store.memory.tables import RunTables, Tables, after, channel, clock
 from pilothouse.store.memory.transitions import apply
 from pilothouse.store.ports import Leadership
-from pilothouse.store.refusals import deposed, led_elsewhere
+from pilothouse.store.refusals import carrier_refused, deposed, led_elsewhere, not_carried
 from pilothouse.store.rows import (
     Row,
     attempt_of,
@@ -29,6 +30,7 @@ from pilothouse.store.rows import (
 )
 from pilothouse.store.rules import plain, weaker_than
 from pilothouse.store.transitions import Transition
+from pilothouse.store.wakeups import runs_of
 
 
 class MemoryRunStore:
@@ -39,7 +41,9 @@ class MemoryRunStore:
         self._installation = uuid4()
         self._numbers: Counter[tuple[UUID, str]] = Counter()
         self._leaders: set[str] = set()
-        self._epochs = 0
+        self._epochs = Counter[str]()
+        self._newest_epoch = 0
+        self._token_key = secrets.token_bytes(32)
 
     async def installation(self) -> UUID:
         return self._installation
@@ -49,11 +53,18 @@ class MemoryRunStore:
         if plain(scope, "scope") in self._leaders:
             raise led_elsewhere(scope)
         self._leaders.add(scope)
-        self._epochs += 1
+        self._newest_epoch += 1
+        self._epochs[scope] = self._newest_epoch
         try:
-            yield Leadership(scope, self._epochs)
+            yield Leadership(scope, self._newest_epoch)
         finally:
             self._leaders.discard(scope)
+
+    async def epoch_of(self, scope: str) -> int:
+        return self._epochs[plain(scope, "scope")]
+
+    async def token_key(self) -> bytes:
+        return self._token_key
 
     async def create_run(self, new: NewRun) -> Run:
         run, columns, steps, now = RunRef(new.tenant, new.run), run_row(new), step_rows(new.steps), clock()
@@ -61,7 +72,7 @@ class MemoryRunStore:
             self._numbers[new.tenant, new.workflow] += 1
             number = self._numbers[new.tenant, new.workflow]
             created = RunTables(_new_run(columns, number, now))
-            created.steps = {StepId(row["path"], row["index"]): _NEW_STEP | row for row in steps}
+            created.steps = {StepId(row["path"], row["index"]): _new_step(row, now) for row in steps}
             created.tell([NewEvent(EventType.RUN_STARTED)], now)
             self._tables.put(run, created)
         return run_of(self._tables.of(run).run)
@@ -119,6 +130,30 @@ class MemoryRunStore:
         with self._tables.wakeups.subscribe(channel(run)) as changes:
             yield changes
 
+    @asynccontextmanager
+    async def all_changes(self) -> AsyncIterator[AsyncIterator[RunRef | None]]:
+        with self._tables.wakeups.subscribe_all() as changes:
+            yield runs_of(changes)
+
+    async def carry(self, ref: AttemptRef, epoch: int, carrier: str) -> None:
+        draft = self._tables.of(ref.run).draft()
+        if epoch < draft.run["leader_epoch"]:
+            raise deposed(ref.run, epoch)
+        row = draft.attempts.get(ref.attempt)
+        fits = row is not None and (row["state"], row["fence"]) == ("Open", ref.fence)
+        if row is None or not fits or row["carrier"] not in (None, plain(carrier, "carrier")):
+            raise carrier_refused(ref)
+        draft.run = {**draft.run, "leader_epoch": epoch}
+        draft.attempts[ref.attempt] = {**row, "carrier": carrier}
+        self._tables.put(ref.run, draft, wake=False)
+
+    async def carried(self, carrier: str) -> Attempt:
+        for tables in self._tables.runs.values():
+            for row in tables.attempts.values():
+                if row["carrier"] == plain(carrier, "carrier"):
+                    return attempt_of(row)
+        raise not_carried(carrier)
+
     async def sessions(self, run: RunRef) -> Sequence[Session]:
         found = self._tables.runs[run].sessions if run in self._tables.runs else {}
         return [session_of(session, tables.leaf, tables.entries.values()) for session, tables in found.items()]
@@ -137,6 +172,12 @@ class MemoryRunStore:
 def _new_run(columns: Row, number: int, now: datetime) -> Row:
     deadline = after(now, columns["deadline_seconds"])
     return _NEW_RUN | columns | {"number": number, "created_at": now, "deadline": deadline}
+
+
+def _new_step(row: Row, now: datetime) -> Row:
+    """A step that comes settled, as in a run that repeats another, ended now."""
+    settled = row["state"] != StepState.PENDING
+    return _NEW_STEP | row | {"finished_at": now if settled else None}
 
 
 _NEW_RUN: Row = {

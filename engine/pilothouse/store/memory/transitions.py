@@ -70,5 +70,6 @@ _OPEN_ATTEMPT = {
     "failure": None,
     "log": None,
     "call": None,
+    "carrier": None,
     "finished_at": None,
 }

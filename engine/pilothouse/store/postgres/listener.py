@@ -7,10 +7,11 @@ from itertools import chain, repeat
 
 from psycopg import Error
 
+from pilothouse.records.runs import RunRef
 from pilothouse.store.errors import StoreError, StoreUnavailable
 from pilothouse.store.postgres.meaning import translated
 from pilothouse.store.postgres.pool import Connection, Pool
-from pilothouse.store.wakeups import Wakeups
+from pilothouse.store.wakeups import Wakeups, runs_of
 
 _PAUSES = (0.1, 0.5, 1.0, 2.0)
 """Seconds before each attempt to listen again after an outage; the last one repeats."""
@@ -32,6 +33,13 @@ class Listener:
         with self._wakeups.subscribe(key) as changes:
             await self._start()
             yield changes
+
+    @asynccontextmanager
+    async def subscribe_all(self) -> AsyncIterator[AsyncIterator[RunRef | None]]:
+        """Raises StoreUnavailable as `subscribe` does."""
+        with self._wakeups.subscribe_all() as changes:
+            await self._start()
+            yield runs_of(changes)
 
     async def close(self) -> None:
         if self._task is not None:

@@ -16,6 +16,7 @@ from pilothouse.store.errors import Conflict, StoreUnusable
 from pilothouse.store.ports import Leadership
 from pilothouse.store.postgres.attempts import PostgresAttemptStore
 from pilothouse.store.postgres.calls import (
+    Refusals,
     call,
     digest_param,
     fetch,
@@ -29,7 +30,14 @@ from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.postgres.sessions import sessions_of
 from pilothouse.store.postgres.transitions import transition_params, transition_refusals
-from pilothouse.store.refusals import led_elsewhere, no_blob, no_run
+from pilothouse.store.refusals import (
+    carrier_refused,
+    deposed,
+    led_elsewhere,
+    no_blob,
+    no_run,
+    not_carried,
+)
 from pilothouse.store.rows import attempt_of, blob_ref, event_of, event_row, run_of, run_row, step_of, step_rows
 from pilothouse.store.rules import plain, weaker_than
 from pilothouse.store.transitions import Transition
@@ -66,6 +74,15 @@ class PostgresRunStore:
                 raise led_elsewhere(scope)
             [row] = await (await connection.execute(_SQL["next_epoch"], params)).fetchall()
             yield Leadership(scope, row["epoch"])
+
+    async def epoch_of(self, scope: str) -> int:
+        for row in await self._fetch("epoch_of", {"scope": plain(scope, "scope")}):
+            return int(row["epoch"])
+        return 0
+
+    async def token_key(self) -> bytes:
+        [row] = await self._fetch("token_key", {})
+        return bytes(row["token_key"])
 
     async def create_run(self, new: NewRun) -> Run:
         run = RunRef(new.tenant, new.run)
@@ -124,6 +141,28 @@ class PostgresRunStore:
 
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         return self._listener.subscribe(f"{run.tenant}/{run.run}")
+
+    def all_changes(self) -> AbstractAsyncContextManager[AsyncIterator[RunRef | None]]:
+        return self._listener.subscribe_all()
+
+    async def carry(self, ref: AttemptRef, epoch: int, carrier: str) -> None:
+        params = run_params(ref.run) | {
+            "epoch": epoch,
+            "attempt": ref.attempt,
+            "fence": ref.fence,
+            "carrier": plain(carrier, "carrier"),
+        }
+        refusals: Refusals = {
+            "no_run": lambda _: no_run(ref.run),
+            "deposed": lambda _: deposed(ref.run, epoch),
+            "carrier": lambda _: carrier_refused(ref),
+        }
+        await call(self._pool, _SQL["carry"], params, refusals)
+
+    async def carried(self, carrier: str) -> Attempt:
+        for row in await self._fetch("carried", {"carrier": plain(carrier, "carrier")}):
+            return attempt_of(row)
+        raise not_carried(carrier)
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:
         return sessions_of(await self._fetch("list_sessions", run_params(run)))

@@ -63,3 +63,15 @@ SELECT a.* FROM attempts a JOIN steps s USING (tenant, run, path, index, fence)
 WHERE a.tenant = %(tenant)s AND a.run = %(run)s AND a.call IS NULL
 ORDER BY s.position;
 COMMIT;
+
+-- name: token_key
+SELECT token_key FROM installation;
+
+-- name: epoch_of
+SELECT epoch FROM leaders WHERE scope = %(scope)s;
+
+-- name: carry
+SELECT carry_attempt(%(tenant)s, %(run)s, %(epoch)s, %(attempt)s, %(fence)s, %(carrier)s);
+
+-- name: carried
+SELECT * FROM attempts WHERE carrier = %(carrier)s;
