@@ -1,0 +1,73 @@
+"""An agent attempt's assignment: the work, and the system prompt, wherever the Agent took it from.
+
+On a cluster the operator stores its text as a blob of the tenant, and the Pod is told the digest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pilothouse.records.values import decode, encode
+from pilothouse.workflows.work import AgentWork
+
+_NUMBER = int | float
+
+
+class AssignmentRefused(ValueError):  # noqa: N818 - the outcome, as its reader says it
+    """A text is no assignment; the message names the field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The work of one attempt. `instructions` is the system prompt."""
+
+    work: AgentWork
+    instructions: str = ""
+
+    def encode(self) -> bytes:
+        """The JSON text. Raises ValueRefused for arguments that JSON cannot hold faithfully."""
+        work = self.work
+        body = {
+            "agent": work.agent,
+            "spec": work.spec,
+            "message": work.message,
+            "arguments": work.arguments,
+            "timeout": work.timeout,
+            "instructions": self.instructions,
+        }
+        return encode(body).encode()
+
+    @classmethod
+    def decode(cls, data: bytes) -> Self:
+        """The assignment of a text that `encode` made. Raises AssignmentRefused."""
+        body = _Body(_object(data))
+        timeout = body.take("timeout", _NUMBER | None)
+        work = AgentWork(
+            agent=body.take("agent", str),
+            spec=body.take("spec", dict),
+            message=body.take("message", str),
+            arguments=body.take("arguments", dict),
+            timeout=None if timeout is None else float(timeout),
+        )
+        return cls(work, body.take("instructions", str))
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    fields: Mapping[str, Any]
+
+    def take(self, name: str, kind: Any) -> Any:
+        value = self.fields.get(name)
+        if name not in self.fields or not isinstance(value, kind) or isinstance(value, bool):
+            raise AssignmentRefused(f"the assignment's `{name}` is missing or of the wrong type")
+        return value
+
+
+def _object(data: bytes) -> Mapping[str, Any]:
+    try:
+        body = decode(data)
+    except (ValueError, RecursionError) as error:
+        raise AssignmentRefused(f"the assignment is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise AssignmentRefused("the assignment is not a JSON object")
+    return body
