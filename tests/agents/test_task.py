@@ -11,6 +11,7 @@ from pilothouse.agents.events import AgentEvent
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
 from pilothouse.models.provider import Done, ModelEvent, ModelRequest
 from pilothouse.records.events import EventType
+from pilothouse.records.failures import OUTCOME_UNKNOWN, Failed, FailureCode
 from pilothouse.tools.schema import SchemaRefused
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.desk import STEP, Desk
@@ -113,6 +114,30 @@ async def test_an_outputs_schema_that_is_none_is_refused_before_the_model_is_ask
 async def test_a_model_failure_is_the_failure_of_the_task(desk: Desk) -> None:
     result = await run(desk, Model({"error": {"message": "no such model", "code": "F-INP"}}))
     assert (reason(result), str(result.failure)) == ("F-INP ModelFailed", "F-INP ModelFailed: no such model")
+
+
+@pytest.mark.parametrize("mode", ["parallel", "sequential"])
+async def test_a_tool_that_fails_the_task_leaves_its_call_open_and_the_results_beside_it_recorded(
+    desk: Desk, mode: Any
+) -> None:
+    lost, ended = asyncio.Event(), []
+
+    async def work(call: ToolInvocation) -> ToolResult:
+        if call.id == "B":
+            lost.set()
+            raise Failed(FailureCode.UNK, "nobody knows", OUTCOME_UNKNOWN)
+        if mode == "parallel":
+            await lost.wait()
+        ended.append(call.id)
+        return ToolResult.of("done")
+
+    model = Model(calls(say("A"), say("B"), say("C", "c")), says("never"))
+    result = await run(desk, model, ATool(work=work, execution_mode=mode))
+    assert (reason(result), model.calls) == ("F-UNK OutcomeUnknown", 1)
+    turn = next(entry for entry in (await desk.stored()).entries if "assistant" in str(entry.body)).id
+    rows = await (await desk.attempt()).tool_calls(desk.session, turn)
+    assert sorted(ended) == (["A", "C"] if mode == "parallel" else ["A"])
+    assert [(row.call, row.result is not None) for row in rows] == [("A", True), ("B", False), ("C", True)][: len(rows)]
 
 
 def looping(turns: int) -> Model:

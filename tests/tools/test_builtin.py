@@ -3,14 +3,17 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from pilothouse.records.failures import Failed
 from pilothouse.tools.builtin import BUILTIN_NAMES, builtin_tools
 from pilothouse.tools.registry import ToolRefused, ToolRegistry
-from pilothouse.tools.sandbox.client import Sandbox
+from pilothouse.tools.sandbox.client import FileContent, Sandbox
+from pilothouse.tools.sandbox.errors import SandboxLost
 from pilothouse.tools.sandbox.local import local_sandbox
+from pilothouse.tools.sandboxed import Sandboxes
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 
 
@@ -24,7 +27,7 @@ async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
         yield sandbox
 
 
-async def use(sandbox: Sandbox, name: str, **arguments: Any) -> ToolResult:
+async def use(sandbox: Sandboxes, name: str, **arguments: Any) -> ToolResult:
     """The result of one call whose arguments satisfy the tool's schema, with 1,000 bytes of output."""
     tools = ToolRegistry(builtin_tools(BUILTIN_NAMES, sandbox, 1_000))
     tool = tools.find(name)
@@ -90,19 +93,57 @@ async def test_a_long_output_keeps_its_beginning_and_its_end(sandbox: Sandbox) -
     assert "8010 bytes left out" in told
 
 
-async def test_a_sandbox_that_is_gone_is_an_error_result_with_its_code(sandbox: Sandbox) -> None:
+async def test_a_command_whose_sandbox_goes_away_has_an_unknown_outcome(sandbox: Sandbox) -> None:
     running = asyncio.create_task(use(sandbox, "shell", command="echo > begun; exec tail -f /dev/null"))
     await sandbox.run("until [ -e begun ]; do sleep 0.01; done", timeout=30)
     await sandbox.close()
-    result = await running
-    assert result.is_error
-    assert text(result).startswith("F-RES: the sandbox can no longer be used")
-    assert result.details == {"error": "SandboxLost", "code": "F-RES"}
-    assert (await use(sandbox, "file_read", path="a")).is_error
+    with pytest.raises(Failed, match="nobody knows what it did") as failed:
+        await running
+    assert (failed.value.failure.code, failed.value.failure.reason) == ("F-UNK", "OutcomeUnknown")
+
+
+@pytest.mark.parametrize("tool", [("shell", {"command": "true"}), ("file_read", {"path": "a"})])
+async def test_a_call_that_finds_no_sandbox_says_so_and_may_be_retried(
+    sandbox: Sandbox, tool: tuple[str, dict[str, str]]
+) -> None:
+    await sandbox.close()
+    with pytest.raises(Failed, match="the sandbox can no longer be used") as failed:
+        await use(sandbox, tool[0], **tool[1])
+    assert (failed.value.failure.code, failed.value.failure.reason) == ("F-RES", "")
+
+
+class Losing:
+    """Loses its sandbox in the middle of each call, `times` times."""
+
+    def __init__(self, sandbox: Sandbox, times: int) -> None:
+        self.calls = 0
+        self._sandbox = sandbox
+        self._times = times
+
+    async def current(self) -> Sandbox:
+        return cast(Sandbox, self) if self.calls < self._times else self._sandbox
+
+    async def get(self, path: str, *, max_bytes: int) -> FileContent:
+        self.calls += 1
+        raise SandboxLost("the sandbox has gone away")
+
+    put = run = get
+
+
+async def test_a_call_that_may_be_repeated_is_made_again_in_the_next_sandbox(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("there")
+    losing = Losing(sandbox, 2)
+    assert text(await use(losing, "file_read", path="a")) == "there"
+    assert losing.calls == 2
+
+
+async def test_a_call_that_costs_one_sandbox_after_the_other_is_given_up(sandbox: Sandbox) -> None:
+    with pytest.raises(Failed, match="each of 3 sandboxes was lost during a call of `file_read`"):
+        await use(Losing(sandbox, 9), "file_read", path="a")
 
 
 def test_only_calls_that_do_no_harm_twice_are_idempotent() -> None:
-    tools = builtin_tools(BUILTIN_NAMES, sandbox=None)  # type: ignore[arg-type]
+    tools = builtin_tools(BUILTIN_NAMES, sandboxes=None)  # type: ignore[arg-type]
     assert {tool.name: tool.idempotent for tool in tools} == {
         "file_read": True,
         "file_write": True,
@@ -112,4 +153,4 @@ def test_only_calls_that_do_no_harm_twice_are_idempotent() -> None:
 
 def test_a_name_that_is_not_built_in_is_refused() -> None:
     with pytest.raises(ToolRefused, match="`browser` is not a built-in tool; they are: file_read, file_write, shell"):
-        builtin_tools(["browser"], sandbox=None)  # type: ignore[arg-type]
+        builtin_tools(["browser"], sandboxes=None)  # type: ignore[arg-type]

@@ -18,6 +18,7 @@ from pilothouse.agents.journal import CallResult, Recorder
 from pilothouse.agents.messages import ToolCall, ToolResultMessage, now_ms
 from pilothouse.agents.preflight import Preflight, Ready, Refused, error_result
 from pilothouse.agents.turns import Turn
+from pilothouse.records.failures import Failed
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError
 from pilothouse.tools.tool import ToolInvocation, ToolResult
@@ -36,6 +37,8 @@ class _Slot:
     answer: ToolResult | None = None
     announced: bool = False
     unrecorded: bool = False
+    failed: Failed | None = None
+    """Why it will have no result."""
 
     def take(self, answer: ToolResult) -> None:
         """Raises ValueError for an answer that makes no message."""
@@ -73,7 +76,8 @@ class Batch:
 
     async def run(self) -> None:
         """Ends with all results in the session. A cancellation is an abort: the calls without a result get
-        one that says so, then the cancellation is raised."""
+        one that says so, then the cancellation is raised. Where a tool raised Failed, that is raised once the
+        calls beside it have ended and their results are recorded."""
         try:
             for slots in [[slot] for slot in self._slots] if self._sequential() else [self._slots]:
                 await self._side_by_side(slots)
@@ -88,6 +92,9 @@ class Batch:
     async def _side_by_side(self, slots: list[_Slot]) -> None:
         prepared = [(slot, await self._prepare(slot)) for slot in slots]
         await self._execute_all([(slot, ready) for slot, ready in prepared if ready], slots)
+        for slot in slots:
+            if slot.failed:
+                raise slot.failed
         await self._append(slots)
 
     async def _prepare(self, slot: _Slot) -> Ready | None:
@@ -118,6 +125,8 @@ class Batch:
         cancelled = _cancellations()
         if await self._intend(slot, ready):
             await self._call(slot, ready)
+        if slot.failed:
+            return
         if not slot.unrecorded or any(other.result is None for other in slots):
             await self._record(slot)
         if _cancellations() > cancelled:
@@ -142,6 +151,8 @@ class Batch:
             slot.take(await ready.tool.execute(ToolInvocation(slot.call.id, ready.arguments, on_update)))
         except StoreError:
             raise
+        except Failed as error:
+            slot.failed = error
         except (Exception, asyncio.CancelledError) as error:
             if isinstance(error, asyncio.CancelledError) and _cancellations() > cancelled:
                 raise

@@ -17,7 +17,7 @@ from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.tools.builtin import builtin_tools
 from pilothouse.tools.registry import ToolRegistry
-from pilothouse.tools.sandbox.client import Sandbox
+from pilothouse.tools.sandboxed import Sandboxes
 
 _THINKING: Mapping[str, provider.ThinkingLevel] = {
     "Off": "off",
@@ -64,10 +64,10 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
         raise Failed(FailureCode.INP, str(error)) from None
 
 
-def make_tools(spec: AgentSpec, sandbox: Sandbox) -> ToolRegistry:
+def make_tools(spec: AgentSpec, sandboxes: Sandboxes) -> ToolRegistry:
     """The tools that the spec lists, working in the sandbox."""
     names = [tool.builtin for tool in spec.tools if tool.builtin is not None]
-    return ToolRegistry(builtin_tools(names, sandbox, (spec.limits or AgentLimits()).output_bytes))
+    return ToolRegistry(builtin_tools(names, sandboxes, (spec.limits or AgentLimits()).output_bytes))
 
 
 def _limits(limits: AgentLimits, budget: Budget) -> Limits:

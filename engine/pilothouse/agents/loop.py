@@ -68,8 +68,8 @@ async def run_loop(
     Begins with `prompts`, or at the turn `resume`, the last of `context.messages`, whose calls are not all
     answered or after which nothing was decided; with neither, at once with a model call. Ends after a response
     without tool calls, or that failed, and where a hook says so. Cancelling the task is the abort: the turn is
-    closed with a result for every call, then CancelledError is raised. An error of the recorder ends the loop
-    at once, without another write or event.
+    closed with a result for every call, then CancelledError is raised. An error of the recorder, or Failed from a
+    tool, ends the loop without another write or event.
     """
     loop = _Loop(context, config, emit)
     await emit(AgentStart())

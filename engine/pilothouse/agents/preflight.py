@@ -13,9 +13,7 @@ from pilothouse.store.errors import StoreError
 from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.tool import Tool, ToolResult
 
-CALL_FAILURES = frozenset(
-    {"MalformedArguments", "UnknownTool", "InvalidArguments", "Truncated", "ToolRaised", "SandboxLost"}
-)
+CALL_FAILURES = frozenset({"MalformedArguments", "UnknownTool", "InvalidArguments", "Truncated", "ToolRaised"})
 """What `details.error` of an error result says where the call itself went wrong, so that a loop that only
 fails can be told from one whose tools answer with errors."""
 

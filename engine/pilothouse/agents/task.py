@@ -20,7 +20,7 @@ from pilothouse.agents.prompt import system_prompt, user_prompt
 from pilothouse.agents.resume import find_position, outcome_unknown, worked
 from pilothouse.agents.session import SessionTree
 from pilothouse.models.provider import ModelOptions, ModelProvider
-from pilothouse.records.failures import Failure, FailureCode
+from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.store.ports import AttemptStore
 from pilothouse.tools.registry import ToolRegistry
@@ -82,6 +82,8 @@ async def run_agent(
         async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
             prompts = () if position.messages else (_prompt(task),)
             await run_loop(context, config, _observed(progress, emit), prompts=prompts, resume=position.turn)
+    except Failed as error:
+        progress.failure = error.failure
     except TimeoutError:
         if not clock.expired():
             raise

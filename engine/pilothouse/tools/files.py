@@ -5,7 +5,7 @@ from typing import Any
 
 from pilothouse.tools.sandbox.client import Sandbox
 from pilothouse.tools.sandbox.output import HeadAndTail
-from pilothouse.tools.sandboxed import DEFAULT_OUTPUT_BYTES, answer
+from pilothouse.tools.sandboxed import DEFAULT_OUTPUT_BYTES, Sandboxes, answer
 from pilothouse.tools.tool import ExecutionMode, ToolInvocation, ToolResult
 
 READ_LIMIT = 16 * 1024 * 1024
@@ -33,15 +33,16 @@ class FileRead:
     idempotent = True
     execution_mode: ExecutionMode = "parallel"
 
-    def __init__(self, sandbox: Sandbox, output_bytes: int = DEFAULT_OUTPUT_BYTES) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandboxes: Sandboxes, output_bytes: int = DEFAULT_OUTPUT_BYTES) -> None:
+        self._sandboxes = sandboxes
         self._output_bytes = output_bytes
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
-        return await answer(self._read(str(call.arguments["path"])))
+        path = str(call.arguments["path"])
+        return await answer(self, self._sandboxes, lambda sandbox: self._read(sandbox, path))
 
-    async def _read(self, path: str) -> ToolResult:
-        content = await self._sandbox.get(path, max_bytes=READ_LIMIT)
+    async def _read(self, sandbox: Sandbox, path: str) -> ToolResult:
+        content = await sandbox.get(path, max_bytes=READ_LIMIT)
         if content.truncated:
             return _refused("TooLarge", f"`{path}` has {content.size:,} bytes; at most {READ_LIMIT:,} are read")
         if b"\0" in content.data:
@@ -69,15 +70,16 @@ class FileWrite:
     idempotent = True
     execution_mode: ExecutionMode = "parallel"
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandboxes: Sandboxes) -> None:
+        self._sandboxes = sandboxes
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
-        return await answer(self._write(str(call.arguments["path"]), str(call.arguments["text"])))
+        path, text = str(call.arguments["path"]), str(call.arguments["text"])
+        return await answer(self, self._sandboxes, lambda sandbox: self._write(sandbox, path, text))
 
-    async def _write(self, path: str, text: str) -> ToolResult:
+    async def _write(self, sandbox: Sandbox, path: str, text: str) -> ToolResult:
         data = text.encode()
-        await self._sandbox.put(path, data)
+        await sandbox.put(path, data)
         return ToolResult.of(f"Wrote {len(data):,} bytes to `{path}`.", {"size": len(data)})
 
 

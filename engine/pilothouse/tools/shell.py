@@ -7,7 +7,7 @@ from pydantic import JsonValue
 
 from pilothouse.tools.sandbox.client import Sandbox
 from pilothouse.tools.sandbox.output import HeadAndTail, RunResult
-from pilothouse.tools.sandboxed import DEFAULT_OUTPUT_BYTES, answer
+from pilothouse.tools.sandboxed import DEFAULT_OUTPUT_BYTES, Sandboxes, answer
 from pilothouse.tools.tool import ExecutionMode, ToolInvocation, ToolResult
 
 DEFAULT_TIMEOUT = 120
@@ -37,20 +37,19 @@ class Shell:
     idempotent = False
     execution_mode: ExecutionMode = "parallel"
 
-    def __init__(self, sandbox: Sandbox, output_bytes: int = DEFAULT_OUTPUT_BYTES) -> None:
-        self._sandbox = sandbox
+    def __init__(self, sandboxes: Sandboxes, output_bytes: int = DEFAULT_OUTPUT_BYTES) -> None:
+        self._sandboxes = sandboxes
         self._output_bytes = output_bytes
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
         timeout = call.arguments.get("timeout", DEFAULT_TIMEOUT)
         seconds = float(timeout) if isinstance(timeout, int | float) else float(DEFAULT_TIMEOUT)
-        return await answer(self._run(str(call.arguments["command"]), seconds))
+        command = str(call.arguments["command"])
+        return await answer(self, self._sandboxes, lambda sandbox: self._run(sandbox, command, seconds))
 
-    async def _run(self, command: str, seconds: float) -> ToolResult:
+    async def _run(self, sandbox: Sandbox, command: str, seconds: float) -> ToolResult:
         output = HeadAndTail(self._output_bytes)
-        ended = await self._sandbox.run(
-            command, timeout=seconds, max_output=0, on_output=lambda _, data: output.add(data)
-        )
+        ended = await sandbox.run(command, timeout=seconds, max_output=0, on_output=lambda _, data: output.add(data))
         text = output.content().decode(errors="replace")
         gap = "\n" if text and not text.endswith("\n") else ""
         details: dict[str, JsonValue] = {

@@ -67,5 +67,8 @@ class Tool(Protocol):
     def execution_mode(self) -> ExecutionMode: ...
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
-        """Runs the call. An exception becomes an error result with its text; cancelling the task aborts."""
+        """Runs the call. An exception becomes an error result with its text; cancelling the task aborts.
+
+        `Failed` is the exception to that: the call stays without a result, and the task ends in the failure.
+        """
         ...

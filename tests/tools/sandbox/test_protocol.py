@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from pilothouse.tools.sandbox import client, connection
 from pilothouse.tools.sandbox.client import Sandbox
+from pilothouse.tools.sandbox.door import admit
 from pilothouse.tools.sandbox.errors import ArchiveRefused, ProtocolError, SandboxLost
-from pilothouse.tools.sandbox.local import _accept_from
 from pilothouse.tools.sandbox.protocol import Frame, encode, read_frame
 
 pytestmark = pytest.mark.feature("B35")
@@ -280,7 +280,7 @@ async def test_a_command_has_no_variable_of_a_server_that_was_started_with_many(
 CONNECT = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); sys.stdin.read()"
 
 
-async def test_only_the_process_that_was_started_may_connect(tmp_path: Path) -> None:
+async def test_only_the_expected_peer_may_connect(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as stranger:
         listener.setblocking(False)
         listener.bind(str(tmp_path / "agent"))
@@ -289,7 +289,7 @@ async def test_only_the_process_that_was_started_may_connect(tmp_path: Path) -> 
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-c", CONNECT, str(tmp_path / "agent"), stdin=asyncio.subprocess.PIPE
         )
-        with await _accept_from(listener, process.pid) as accepted:
+        with await admit(listener, lambda peer: peer.process == process.pid) as accepted:
             peer = accepted.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         assert struct.unpack("3i", peer)[0] == process.pid
         assert stranger.recv(1) == b"", "the stranger's connection was closed"

@@ -65,6 +65,15 @@ class Sandbox:
         """Why it is not sealed; empty if it is."""
         return self._connection.reason
 
+    async def current(self) -> Self:
+        """This sandbox while it can be used, with which it is one of `sandboxed.Sandboxes`; raises what ended it."""
+        self._connection.check()
+        return self
+
+    async def ended(self) -> None:
+        """Wait until it has gone away, broke the protocol or was closed."""
+        await self._connection.ended()
+
     async def run(
         self,
         command: Sequence[str] | str,

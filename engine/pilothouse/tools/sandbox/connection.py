@@ -35,19 +35,27 @@ class Connection:
             if hello is None:
                 raise SandboxLost("the sandbox ended before its `hello`")
             check_version(hello)
-            writer.write(encode(Frame(0, "hello", {"protocol": VERSION})))
-            return cls(reader, writer, hello)
-        except TimeoutError as error:
+            connection = cls(reader, writer, hello)
+        except BaseException as error:
             writer.transport.abort()
-            raise SandboxLost(f"the sandbox sent no `hello` within {HELLO_LIMIT:g} s") from error
-        except SandboxError:
-            writer.transport.abort()
+            if isinstance(error, TimeoutError):
+                raise SandboxLost(f"the sandbox sent no `hello` within {HELLO_LIMIT:g} s") from error
             raise
+        writer.write(encode(Frame(0, "hello", {"protocol": VERSION})))
+        return connection
+
+    def check(self) -> None:
+        """Raise what ended the connection, if it has ended."""
+        if self._over is not None:
+            raise self._over
+
+    async def ended(self) -> None:
+        """Wait for the connection's end."""
+        await asyncio.wait({self._listener})
 
     def begin(self, exchange: Exchange, kind: str, fields: Mapping[str, object]) -> int:
         """Send a request; returns its id, to be given to `finish`."""
-        if self._over is not None:
-            raise self._over
+        self.check()
         number = self._last_id + 1
         self._writer.write(encode(Frame(number, kind, dict(fields))))
         self._last_id = number

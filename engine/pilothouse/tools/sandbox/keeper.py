@@ -88,7 +88,8 @@ def _keep(command: Command, directory: int, stdio: tuple[int, int, int], control
     """The keeper's life. It never returns into the server's code."""
     try:
         gc.disable()
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.fchdir(directory)
         for target, source in enumerate(stdio):
             os.dup2(source, target)

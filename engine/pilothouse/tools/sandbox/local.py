@@ -3,7 +3,6 @@
 import asyncio
 import os
 import socket
-import struct
 import sys
 import tempfile
 from asyncio.subprocess import DEVNULL, Process
@@ -13,14 +12,13 @@ from pathlib import Path
 from typing import IO
 
 from pilothouse.tools.sandbox.client import Sandbox
+from pilothouse.tools.sandbox.door import admit, listen
 from pilothouse.tools.sandbox.errors import SandboxLost, SealUnavailable
 
 START_LIMIT = 20.0
 """Seconds within which the sandbox must have connected."""
 STOP_LIMIT = 10.0
 """Seconds within which it must have ended after its connection was closed."""
-
-_CREDENTIALS = struct.Struct("3i")  # pid, uid and gid of a peer: struct ucred
 
 
 @asynccontextmanager
@@ -47,7 +45,7 @@ async def local_sandbox(workspace: Path, *, require_seal: bool | None = None) ->
 
 async def _start(workspace: Path, seal: str, log: IO[bytes]) -> tuple[Process, Sandbox]:
     """Start the server and take the one connection that comes from it; nobody else can reach the socket."""
-    with tempfile.TemporaryDirectory(prefix="pilothouse-") as private, _listen(f"{private}/agent") as listener:
+    with tempfile.TemporaryDirectory(prefix="pilothouse-") as private, listen(f"{private}/agent", 0o600) as listener:
         process = await _spawn(workspace, f"{private}/agent", seal, log)
         try:
             connection = await _accept(listener, process)
@@ -59,15 +57,6 @@ async def _start(workspace: Path, seal: str, log: IO[bytes]) -> tuple[Process, S
             if isinstance(error, SandboxLost):
                 raise _start_error(error, log) from None
             raise
-
-
-def _listen(path: str) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.setblocking(False)
-    listener.bind(path)
-    os.chmod(path, 0o600)
-    listener.listen(1)
-    return listener
 
 
 async def _spawn(workspace: Path, path: str, seal: str, log: IO[bytes]) -> Process:
@@ -87,7 +76,8 @@ async def _spawn(workspace: Path, path: str, seal: str, log: IO[bytes]) -> Proce
 
 
 async def _accept(listener: socket.socket, process: Process) -> socket.socket:
-    accepting = asyncio.create_task(_accept_from(listener, process.pid))
+    user = os.geteuid()
+    accepting = asyncio.create_task(admit(listener, lambda peer: (peer.process, peer.user) == (process.pid, user)))
     ending = asyncio.create_task(process.wait())
     try:
         await asyncio.wait({accepting, ending}, timeout=START_LIMIT, return_when=asyncio.FIRST_COMPLETED)
@@ -99,17 +89,6 @@ async def _accept(listener: socket.socket, process: Process) -> socket.socket:
     finally:
         accepting.cancel()
         ending.cancel()
-
-
-async def _accept_from(listener: socket.socket, pid: int) -> socket.socket:
-    """The first connection from this process and this user; any other is closed."""
-    while True:
-        connection, _ = await asyncio.get_running_loop().sock_accept(listener)
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        peer, user, _ = _CREDENTIALS.unpack(credentials)
-        if (peer, user) == (pid, os.geteuid()):
-            return connection
-        connection.close()
 
 
 def _start_error(error: SandboxLost, log: IO[bytes]) -> SandboxLost:

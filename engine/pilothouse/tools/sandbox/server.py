@@ -1,8 +1,10 @@
 """The sandbox's process: connects to its agent, seals itself, then runs what the agent asks until the agent is gone.
 
     python -I -m pilothouse.tools.sandbox.server --connect PATH --workspace DIR [--seal required|available|off]
+                                                 [--wait SECONDS]
 
-The agent listens on the path. The connection is the sandbox's life: when it ends, every process below is killed.
+The agent listens on the path. The connection is the sandbox's life: when it ends, every process below is killed. So
+does SIGTERM end it. Exit status 0 after either, 1 (and why, on standard error) where it could not serve at all.
 """
 
 import argparse
@@ -10,6 +12,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -25,6 +28,7 @@ from pilothouse.tools.sandbox.scope import confine
 from pilothouse.tools.sandbox.seal import seal
 from pilothouse.tools.sandbox.workspace import Workspace
 
+_LOOK = 0.05  # Seconds between two looks for the agent.
 _MAX_MESSAGE = 2048  # Characters; a message may quote what was asked for.
 
 _HANDLERS: dict[str, Callable[[Request, Workspace], Awaitable[None]]] = {
@@ -108,6 +112,7 @@ class Server:
 
 
 def main() -> NoReturn:
+    signal.signal(signal.SIGTERM, lambda *_: _end(0))  # The first process of a container has no default actions.
     arguments = _parse(sys.argv[1:])
     status = 1
     try:
@@ -116,9 +121,14 @@ def main() -> NoReturn:
     except (OSError, SealUnavailable) as error:
         sys.stderr.write(f"sandbox: {error}\n")
     finally:
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        reap(REAP_LIMIT)
-        os._exit(status)
+        _end(status)
+
+
+def _end(status: int) -> NoReturn:
+    """End at once, with all below: if this is a container's first process, the kernel kills the others."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    reap(0 if os.getpid() == 1 else REAP_LIMIT)
+    os._exit(status)
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
@@ -126,6 +136,9 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--connect", required=True, metavar="PATH", help="the socket on which the agent listens")
     parser.add_argument("--workspace", required=True, type=Path, metavar="DIR")
     parser.add_argument("--seal", choices=("required", "available", "off"), default="required")
+    parser.add_argument(
+        "--wait", type=float, default=0, metavar="SECONDS", help="how long the agent may take to listen"
+    )
     return parser.parse_args(argv)
 
 
@@ -135,8 +148,20 @@ async def _main(arguments: argparse.Namespace) -> None:
     harden()
     confine()
     not_sealed = _seal(arguments.seal)
-    reader, writer = await asyncio.open_unix_connection(arguments.connect)
+    reader, writer = await _connect(arguments.connect, arguments.wait)
     await Server(reader, writer, workspace).serve(not_sealed)
+
+
+async def _connect(path: str, limit: float) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """The agent at the path, once it listens; a path that an agent which died has left behind is none yet."""
+    deadline = time.monotonic() + limit
+    while True:
+        try:
+            return await asyncio.open_unix_connection(path)
+        except (FileNotFoundError, ConnectionRefusedError) as error:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"no agent listened on {path} within {limit:g} s: {error.strerror}") from error
+        await asyncio.sleep(_LOOK)
 
 
 def _seal(wanted: str) -> str | None:
