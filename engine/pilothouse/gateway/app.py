@@ -1,19 +1,26 @@
 """The application: every route of the gateway over one store and one judge of tokens."""
 
+from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
-from starlette.routing import BaseRoute
+from starlette.middleware import Middleware
+from starlette.routing import BaseRoute, Mount
 
 from pilothouse.gateway.kubeapi import KubeApi
 from pilothouse.gateway.probes import probe_routes
 from pilothouse.gateway.refusals import HANDLERS
+from pilothouse.gateway.store_api import store_routes
+from pilothouse.gateway.traffic import Metrics, Traffic
 from pilothouse.store.ports import RunStore
+from pilothouse.store.remote.wire import PATH
 
 
-def build_app(store: RunStore, kube: KubeApi) -> Starlette:
-    """Keeps nothing of its own, so any number of these may serve one store."""
-    return Starlette(routes=_routes(store, kube), exception_handlers=HANDLERS)
+def build_app(store: RunStore, kube: KubeApi, registry: CollectorRegistry | None = None) -> Starlette:
+    """Keeps nothing of its own, so any number of these may serve one store. `registry` collects its figures."""
+    metrics = Metrics(registry or CollectorRegistry())
+    middleware = [Middleware(Traffic, metrics)]
+    return Starlette(routes=_routes(store, kube), middleware=middleware, exception_handlers=HANDLERS)
 
 
 def _routes(store: RunStore, kube: KubeApi) -> list[BaseRoute]:
     """One group for each whom the gateway serves: the kubelet, Pods below /store/v1, people below /read/v1."""
-    return [*probe_routes(store)]
+    return [*probe_routes(store), Mount(PATH, routes=store_routes(store, kube))]

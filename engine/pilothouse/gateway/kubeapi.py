@@ -8,13 +8,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Protocol
+from uuid import UUID
 
 GROUP, NAME = "pilothouse.kube", "reviews"
 """The entry point that supplies the implementation."""
 
 
 class Unauthenticated(Exception):  # noqa: N818 - the verdict, as a review says it
-    """The token is nobody's, has expired, is for another audience, or belongs to a Pod that is gone."""
+    """The token is nobody's, has expired, is for another audience, or belongs to a Pod that is gone. The text is the
+    reason in a word or two, for metrics and the log alone."""
 
 
 class KubeUnavailable(Exception):  # noqa: N818
@@ -52,6 +54,10 @@ class KubeApi(Protocol):
         """Whether RBAC and the other authorizers let the identity do that. A yes may be ten seconds old."""
         ...
 
+    async def namespace_uid(self, name: str) -> UUID | None:
+        """The UID of the namespace that has the name now, None where none has. Never an older answer."""
+        ...
+
 
 def open_kube_api() -> AbstractAsyncContextManager[KubeApi]:
     """The installed implementation. Raises RuntimeError where there is none."""
@@ -65,5 +71,5 @@ def bearer(header: str | None) -> str:
     """The token of an Authorization header. Raises Unauthenticated."""
     scheme, _, token = (header or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated
+        raise Unauthenticated("no token")
     return token.strip()

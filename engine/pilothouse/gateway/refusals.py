@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from pilothouse.gateway.answers import json_answer
@@ -12,6 +12,7 @@ from pilothouse.gateway.kubeapi import KubeUnavailable, Unauthenticated
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError, StoreUnavailable, StoreUnusable
 from pilothouse.store.remote.problems import STATUS, problem
+from pilothouse.store.remote.wire import Misread
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ RETRY_AFTER = "1"
 
 
 class Forbidden(Exception):  # noqa: N818 - the verdict
-    """Known, and not allowed."""
+    """Known, and not allowed. The text is the reason in a word or two, for metrics and the log alone."""
 
 
 class BadRequest(Exception):  # noqa: N818
@@ -31,17 +32,23 @@ class TooLarge(Exception):  # noqa: N818
     """More bytes than this route takes."""
 
 
+class TooSlow(Exception):  # noqa: N818
+    """The body did not come in time."""
+
+
 class Busy(Exception):  # noqa: N818
     """No room for this request now."""
 
 
 async def unauthenticated(request: Request, error: Exception) -> Response:
+    request.state.refusal = str(error)
     message = "this request bears no token that is accepted here"
     return _no(401, "Unauthenticated", message, {"WWW-Authenticate": "Bearer"})
 
 
 async def forbidden(request: Request, error: Exception) -> Response:
-    return _no(403, "Forbidden", str(error) or "the bearer of this token may not do that here")
+    request.state.refusal = str(error)
+    return _no(403, "Forbidden", "the bearer of this token may not do that here")
 
 
 async def bad_request(request: Request, error: Exception) -> Response:
@@ -50,6 +57,15 @@ async def bad_request(request: Request, error: Exception) -> Response:
 
 async def too_large(request: Request, error: Exception) -> Response:
     return _no(413, "TooLarge", str(error), {"Connection": "close"})
+
+
+async def too_slow(request: Request, error: Exception) -> Response:
+    return _no(408, "TooSlow", str(error), {"Connection": "close"})
+
+
+async def gone(request: Request, error: Exception) -> Response:
+    """Nobody is there to read this."""
+    return Response(status_code=400)
 
 
 async def busy(request: Request, error: Exception) -> Response:
@@ -83,8 +99,11 @@ HANDLERS = {
     Unauthenticated: unauthenticated,
     Forbidden: forbidden,
     BadRequest: bad_request,
+    Misread: bad_request,
     TooLarge: too_large,
+    TooSlow: too_slow,
     Busy: busy,
+    ClientDisconnect: gone,
     KubeUnavailable: kube_unavailable,
     StoreUnusable: store_away,
     StoreUnavailable: store_away,

@@ -1,0 +1,129 @@
+"""The store API for Pods: one route for each method of the AttemptStore, and one that exchanges a Pod's token.
+
+The attempt is the token's: no path and no body names one.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pilothouse.gateway.admission import Admission
+from pilothouse.gateway.answers import json_answer
+from pilothouse.gateway.bodies import Bodies
+from pilothouse.gateway.kubeapi import KubeApi
+from pilothouse.gateway.tokens import LIFETIME
+from pilothouse.records.events import EventType, NewEvent
+from pilothouse.records.runs import StepId
+from pilothouse.records.states import AttemptState
+from pilothouse.records.values import ValueRefused
+from pilothouse.store.ports import AttemptStore, RunStore
+from pilothouse.store.remote import answers, requests
+from pilothouse.store.remote.wire import LIMITS, Fields, Misread, parse
+
+_OWN_EVENTS = frozenset({EventType.TURN_RECORDED, EventType.TOOL_STARTED, EventType.TOOL_FINISHED})
+"""What the process of an attempt may tell of; everything else is the driver's to tell."""
+
+_OWN_ENDS = frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState.CANCELLED, AttemptState.RELEASED})
+"""How it may end its attempt: that it never began, or was lost, only the driver can know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An attempt's own store and its step."""
+
+    store: AttemptStore
+    step: StepId
+
+    def events(self, body: Fields) -> Sequence[NewEvent]:
+        """The events of the request. Raises ValueRefused for what is not this attempt's to tell."""
+        told = requests.read_events(body)
+        if any(event.type not in _OWN_EVENTS or event.step not in (self.step, None) for event in told):
+            raise ValueRefused(f"an attempt of `{self.step}` tells of the turns and tools of that step alone")
+        return told
+
+
+Method = Callable[[Caller, bytes], Awaitable[Response]]
+
+
+def store_routes(store: RunStore, kube: KubeApi) -> list[Route]:
+    """The routes below /store/v1, all of them POST."""
+    admission, bodies = Admission(store, kube), Bodies()
+
+    async def token(request: Request) -> Response:
+        text, bearer = await admission.admit(request)
+        return json_answer(answers.admission_answer(text, LIFETIME / timedelta(seconds=1), bearer.ref))
+
+    def route(name: str, method: Method) -> Route:
+        async def endpoint(request: Request) -> Response:
+            bearer = await admission.known(request)
+            async with bodies.body_of(request, LIMITS[name]) as body:
+                return await method(Caller(store.attempt_store(bearer.ref), bearer.step), body)
+
+        return Route(f"/{name}", endpoint, methods=["POST"])
+
+    return [Route("/token", token, methods=["POST"]), *(route(name, method) for name, method in _METHODS.items())]
+
+
+async def _open_session(caller: Caller, data: bytes) -> Response:
+    session = await caller.store.open_session(parse(data).uuid("session"))
+    return json_answer(answers.session_answer(session))
+
+
+async def _append(caller: Caller, data: bytes) -> Response:
+    body = parse(data)
+    leaf = body.optional("leaf", body.uuid)
+    entries, outcomes = requests.read_entries(body), requests.read_outcomes(body)
+    written = await caller.store.append(body.uuid("session"), leaf, entries, caller.events(body), outcomes)
+    return json_answer(answers.appended_answer(written))
+
+
+async def _tool_calls(caller: Caller, data: bytes) -> Response:
+    body = parse(data)
+    return json_answer(answers.calls_answer(await caller.store.tool_calls(body.uuid("session"), body.uuid("turn"))))
+
+
+async def _intend(caller: Caller, data: bytes) -> Response:
+    body = parse(data)
+    call = requests.read_call(body.fields("call"))
+    row = await caller.store.intend(body.uuid("session"), call, caller.events(body))
+    return json_answer(answers.intended_answer(row))
+
+
+async def _record(caller: Caller, data: bytes) -> Response:
+    body = parse(data)
+    outcome = requests.read_outcome(body.fields("outcome"))
+    row = await caller.store.record(body.uuid("session"), outcome, caller.events(body))
+    return json_answer(answers.call_answer(row))
+
+
+async def _put_blob(caller: Caller, data: bytes) -> Response:
+    return json_answer(answers.blob_answer(await caller.store.put_blob(data)))
+
+
+async def _get_blob(caller: Caller, data: bytes) -> Response:
+    found = await caller.store.get_blob(parse(data).text("digest"))
+    return Response(found, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+
+
+async def _finish(caller: Caller, data: bytes) -> Response:
+    state, outputs, failure = requests.read_end(parse(data))
+    if state not in _OWN_ENDS:
+        raise Misread(f"`state` must be one of {', '.join(sorted(_OWN_ENDS))}")
+    await caller.store.finish(state, outputs, failure)
+    return json_answer({})
+
+
+_METHODS: dict[str, Method] = {
+    "open_session": _open_session,
+    "append": _append,
+    "tool_calls": _tool_calls,
+    "intend": _intend,
+    "record": _record,
+    "put_blob": _put_blob,
+    "get_blob": _get_blob,
+    "finish": _finish,
+}
