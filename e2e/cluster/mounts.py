@@ -1,0 +1,35 @@
+"""What containers leave on this machine outside the cluster's folders, or mounted in them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from e2e.cluster.commands import run
+from e2e.cluster.configuration import pod_network
+from e2e.cluster.layout import Layout
+
+_MOUNTS = Path("/proc/self/mounts")
+_CNI_RESULTS = Path("/var/lib/cni/results")
+_LOG_LINKS = Path("/var/log/containers")
+
+
+def remove(*folders: Path) -> None:
+    """Unmounts all that is mounted in the folders or below, the last mounted first."""
+    for point in reversed(list(_below(folders))):
+        run("umount", "--lazy", point)
+
+
+def forget_pod_networks(layout: Layout) -> None:
+    """Removes what libcni noted of the cluster's Pods, and the kubelet's links to their logs."""
+    for note in _CNI_RESULTS.glob(f"{pod_network(layout)['name']}-*"):
+        note.unlink()
+    for link in _LOG_LINKS.glob("*"):
+        if link.is_symlink() and link.readlink().is_relative_to(layout.run):
+            link.unlink()
+
+
+def _below(folders: Iterable[Path]) -> Iterable[Path]:
+    for line in _MOUNTS.read_text().splitlines():
+        # The kernel escapes blanks, tabs, newlines and backslashes.
+        point = Path(line.split()[1].encode().decode("unicode_escape"))
+        if any(point.is_relative_to(folder) for folder in folders):
+            yield point

@@ -1,0 +1,110 @@
+"""The processes of a native cluster, found again by a mark in their environment.
+
+There are no pid files. A process is the cluster's if its environment names the cluster's folder; it is the component X if it says
+so too and runs X's program. That stays true whatever was killed or rebooted, and a reused process id cannot be
+mistaken: signals go through a pidfd, which is opened before the mark is read.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.cluster.errors import ClusterError
+
+_CLUSTER = "PILOTHOUSE_CLUSTER"
+_COMPONENT = "PILOTHOUSE_COMPONENT"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Process:
+    """A running process that bears a mark: which component's, and the file name of its program."""
+
+    pid: int
+    component: str
+    program: str
+
+
+def start(cluster: Path, component: str, command: Sequence[str], log: Path) -> int:
+    """Starts a process that outlives this one and bears the mark; returns its id. Its output is appended to `log`."""
+    environment = {"PATH": _PATH, "HOME": str(Path.home()), _CLUSTER: str(cluster), _COMPONENT: component}
+    with log.open("ab") as output:
+        started = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return started.pid
+
+
+def marked(cluster: Path) -> list[Process]:
+    """All processes that bear the cluster's mark: the components, and what they started (containerd's shims)."""
+    return [process for entry in Path("/proc").iterdir() if (process := _read(entry, cluster)) is not None]
+
+
+def find(cluster: Path, component: str, program: str) -> Process | None:
+    """The process of a component, if it runs."""
+    for process in marked(cluster):
+        if process.component == component and process.program == program:
+            return process
+    return None
+
+
+def end(cluster: Path, process: Process, with_signal: signal.Signals, seconds: float) -> bool:
+    """Sends a signal to the process and tells whether it ended within `seconds`. One that is gone has ended."""
+    with _opened(process.pid) as descriptor:
+        if descriptor is None or _read(Path("/proc") / str(process.pid), cluster) != process:
+            return True
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(descriptor, with_signal)
+        return bool(select.select([descriptor], [], [], seconds)[0])
+
+
+def stop(cluster: Path, process: Process) -> None:
+    """Ends a process: asks it to, and kills it if it has not ended within 10 seconds."""
+    if not end(cluster, process, signal.SIGTERM, 10):
+        kill(cluster, process)
+
+
+def kill(cluster: Path, process: Process) -> None:
+    """Kills a process and waits until it is gone."""
+    if not end(cluster, process, signal.SIGKILL, 10):
+        raise ClusterError(f"process {process.pid} ({process.program}) is still there 10 s after it was killed")
+
+
+@contextlib.contextmanager
+def _opened(pid: int) -> Iterator[int | None]:
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        yield None
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read(entry: Path, cluster: Path) -> Process | None:
+    if not entry.name.isdigit():
+        return None
+    try:
+        environment = (entry / "environ").read_bytes().split(b"\0")
+        command = (entry / "cmdline").read_bytes().split(b"\0")
+    except OSError:  # ended meanwhile, or another user's
+        return None
+    if f"{_CLUSTER}={cluster}".encode() not in environment:
+        return None
+    component = next((word[len(_COMPONENT) + 1 :] for word in environment if word.startswith(_MARK)), b"")
+    return Process(int(entry.name), component.decode(), Path(command[0].decode()).name)
+
+
+_MARK = f"{_COMPONENT}=".encode()
