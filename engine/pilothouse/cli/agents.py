@@ -2,24 +2,22 @@
 
 import asyncio
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from uuid import UUID, uuid5
+from uuid import UUID
 
-from pilothouse.agents.definition import make_provider, make_task, make_tools
-from pilothouse.agents.task import AgentResult, run_agent
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.meta import KeyRef
-from pilothouse.models.provider import ModelProvider
-from pilothouse.records.failures import Failed, Failure, FailureCode
+from pilothouse.attempts.agent import AgentAttempt, Surroundings, failure_of
+from pilothouse.attempts.assignment import Assignment
+from pilothouse.records.failures import Failure, FailureCode
 from pilothouse.records.runs import Attempt
 from pilothouse.records.states import AttemptState
-from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError, StoreUnavailable, Superseded
-from pilothouse.store.keeping import keep_all
 from pilothouse.store.patient import Outages, patient
-from pilothouse.store.ports import AttemptStore, RunStore
+from pilothouse.store.ports import RunStore
+from pilothouse.tools.sandbox.client import Sandbox
 from pilothouse.tools.sandbox.local import local_sandbox
 from pilothouse.workflows.executor import Ending
 from pilothouse.workflows.local.commands import Sources
@@ -106,52 +104,28 @@ class LocalAgents:
 
     async def _run(self, attempt: Attempt, work: AgentWork) -> Ending | None:
         """None once the attempt has committed its own end, or another attempt has taken its place."""
-        store = patient(self._store.attempt_store(attempt.ref), self._outages)
         try:
-            await self._finish(store, attempt, await self._work(store, attempt, work))
+            failure = await failure_of(self._carry_out(attempt, work))
         except Superseded:
             return None
         except StoreUnavailable as error:  # a task that was asked to end does not wait for the store
             return Ending(AttemptState.LOST, failure=Failure(FailureCode.ENV, f"the store was away: {error}"))
-        except TimeoutError:
-            text = f"the agent reached the step's timeout of {work.timeout:g} seconds"
-            return Ending(AttemptState.FAILED, failure=Failure(FailureCode.TMO, text))
-        except Failed as error:
-            return Ending(AttemptState.FAILED, failure=error.failure)
-        except OSError as error:
-            text = f"the agent cannot be run here: {error.strerror or error}"
-            return Ending(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
-        except Exception as error:  # a defect of ours must end the attempt, not the runner
-            text = f"the agent's process failed: {type(error).__name__}: {error}"
-            return Ending(AttemptState.FAILED, failure=Failure(FailureCode.UNK, text))
-        return None
+        return Ending(AttemptState.FAILED, failure=failure) if failure else None
 
-    async def _work(self, store: AttemptStore, attempt: Attempt, work: AgentWork) -> AgentResult:
-        spec = AgentSpec.model_validate(work.spec)
-        task = make_task(
-            spec,
-            session=uuid5(attempt.ref.run.run, f"session {attempt.step}"),
-            step=attempt.step,
-            attempt=attempt.number,
-            message=work.message,
-            arguments=work.arguments,
-            instructions=self._instructions(spec),
-        )
+    async def _carry_out(self, attempt: Attempt, work: AgentWork) -> None:
+        store = patient(self._store.attempt_store(attempt.ref), self._outages)
+        surroundings = Surroundings(self._sandbox(attempt), lambda ref: self._value("Secret", ref))
+        assignment = Assignment(work, self._instructions(AgentSpec.model_validate(work.spec)))
+        await AgentAttempt(store, attempt.step, attempt.number).carry_out(assignment, surroundings)
+
+    @asynccontextmanager
+    async def _sandbox(self, attempt: Attempt) -> AsyncIterator[Sandbox]:
         workspace = self._workspace(attempt)
         workspace.mkdir(parents=True, exist_ok=True)
-        async with asyncio.timeout(work.timeout), local_sandbox(workspace) as sandbox:
+        async with local_sandbox(workspace) as sandbox:
             if not sandbox.sealed:
                 self._tell(f"step {attempt.step}: its tools can reach the network: {sandbox.not_sealed_reason}")
-            return await run_agent(task, store, self._provider(spec), make_tools(spec, sandbox))
-
-    async def _finish(self, store: AttemptStore, attempt: Attempt, result: AgentResult) -> None:
-        state = AttemptState.FAILED if result.failure else AttemptState.SUCCEEDED
-        tenant = attempt.ref.run.tenant
-        try:
-            outputs = await self._outages.outlast(lambda: keep_all(self._store, tenant, result.outputs))
-        except ValueRefused as error:
-            raise Failed(FailureCode.VAL, f"the agent's answer cannot be stored: {error}") from None
-        await store.finish(state, outputs, result.failure)
+            yield sandbox
 
     def _instructions(self, spec: AgentSpec) -> str:
         prompt = spec.prompt
@@ -160,11 +134,6 @@ class LocalAgents:
         if prompt.system_from is None:
             return prompt.system or ""
         return self._value("ConfigMap", prompt.system_from.config_map_key_ref)
-
-    def _provider(self, spec: AgentSpec) -> ModelProvider:
-        source = spec.model.api_key_from
-        key = None if source is None else lambda: self._value("Secret", source.secret_key_ref)
-        return make_provider(spec, key)
 
     def _value(self, kind: str, ref: KeyRef) -> str:
         return self._sources.value(ValueSource(kind, ref.name, ref.key))

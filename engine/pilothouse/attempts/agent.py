@@ -1,0 +1,109 @@
+"""One attempt of an agent step, from its assignment to its outcome in the store, wherever it is carried out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import partial
+from uuid import uuid5
+
+from pilothouse.agents.definition import make_provider, make_task, make_tools
+from pilothouse.agents.events import Emit
+from pilothouse.agents.task import AgentResult, AgentTask, ignore, run_agent
+from pilothouse.api.agent import AgentSpec
+from pilothouse.api.meta import KeyRef
+from pilothouse.attempts.assignment import Assignment
+from pilothouse.models.provider import ModelProvider
+from pilothouse.records.failures import Failed, Failure, FailureCode
+from pilothouse.records.runs import StepId
+from pilothouse.records.states import AttemptState
+from pilothouse.records.values import ValueRefused
+from pilothouse.store.errors import StoreUnavailable, Superseded
+from pilothouse.store.keeping import keep_own
+from pilothouse.store.ports import AttemptStore
+from pilothouse.tools.sandbox.errors import SandboxError
+from pilothouse.tools.sandboxed import Sandboxes
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What an attempt finds where it runs: `sandbox` for its tools, begun within the step's time; `secret`, the value
+    of a Secret's key, asked for before each call of the model; and where its events go."""
+
+    sandbox: AbstractAsyncContextManager[Sandboxes]
+    secret: Callable[[KeyRef], str]
+    emit: Emit = ignore
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAttempt:
+    """The attempt number `number` of the step, as its own process sees it. `store` waits through outages."""
+
+    store: AttemptStore
+    step: StepId
+    number: int
+
+    async def carry_out(self, assignment: Assignment, surroundings: Surroundings) -> None:
+        """Runs the agent, or goes on where its session stands, and commits the outcome.
+
+        Raises Failed for an outcome that is left to be recorded, and anything else that `failure_of` knows.
+        """
+        spec = AgentSpec.model_validate(assignment.work.spec)
+        task = self._task(spec, assignment)
+        provider = _provider(spec, surroundings.secret)
+        limit = assignment.work.timeout
+        try:
+            async with asyncio.timeout(limit) as clock, surroundings.sandbox as sandboxes:
+                tools = make_tools(spec, sandboxes)
+                result = await run_agent(task, self.store, provider, tools, surroundings.emit)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            raise Failed(FailureCode.TMO, f"the agent reached the step's timeout of {limit:g} seconds") from None
+        await self._finish(result)
+
+    def _task(self, spec: AgentSpec, assignment: Assignment) -> AgentTask:
+        work = assignment.work
+        return make_task(
+            spec,
+            session=uuid5(self.store.ref.run.run, f"session {self.step}"),
+            step=self.step,
+            attempt=self.number,
+            message=work.message,
+            arguments=work.arguments,
+            instructions=assignment.instructions,
+        )
+
+    async def _finish(self, result: AgentResult) -> None:
+        state = AttemptState.FAILED if result.failure else AttemptState.SUCCEEDED
+        try:
+            outputs = await keep_own(self.store, result.outputs)
+        except ValueRefused as error:
+            raise Failed(FailureCode.VAL, f"the agent's answer cannot be stored: {error}") from None
+        await self.store.finish(state, outputs, result.failure)
+
+
+async def failure_of(work: Awaitable[None]) -> Failure | None:
+    """Waits for the work, and says how it failed; None if it has committed its own outcome.
+
+    Raises Superseded where another attempt has taken its place, and StoreUnavailable where the store was away as the
+    work was asked to end.
+    """
+    try:
+        await work
+    except (Superseded, StoreUnavailable):
+        raise
+    except Failed as error:
+        return error.failure
+    except SandboxError as error:
+        return Failure(FailureCode.ENV, f"the sandbox cannot be used: {error}")
+    except OSError as error:
+        return Failure(FailureCode.ENV, f"the agent cannot be run here: {error.strerror or error}")
+    except Exception as error:  # a defect of ours must end the attempt, not whoever waits for it
+        return Failure(FailureCode.UNK, f"the agent's process failed: {type(error).__name__}: {error}")
+    return None
+
+
+def _provider(spec: AgentSpec, secret: Callable[[KeyRef], str]) -> ModelProvider:
+    source = spec.model.api_key_from
+    return make_provider(spec, None if source is None else partial(secret, source.secret_key_ref))
