@@ -1,0 +1,82 @@
+"""Who asks, and whether he may: the caller's own token, judged by the cluster at each request.
+
+The rights are those of `kubectl` on the Workflow that a run belongs to. A refusal depends on what was asked for alone,
+never on what is there, so nobody learns of a run that he may not read.
+"""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pilothouse.api.base import GROUP
+from pilothouse.gateway.answers import json_answer
+from pilothouse.gateway.kubeapi import Identity, KubeApi, Unauthenticated, bearer
+from pilothouse.gateway.refusals import Forbidden
+from pilothouse.store.remote.problems import problem
+
+TOKEN_HEADER = "X-Pilothouse-Token"  # noqa: S105 - the header's name
+"""Where the token stands in a request that comes through the API server, which keeps `Authorization` to itself."""
+
+LONGEST_TOKEN = 16 * 1024
+"""Characters of a token that is looked at."""
+
+
+class Lacking(Forbidden):
+    """The caller lacks a right; unlike other refusals this one may say which, for it says what he asked for."""
+
+
+async def lacking(request: Request, error: Exception) -> Response:
+    """The answer to a request that ended in Lacking."""
+    request.state.refusal = "no right"
+    return json_answer(problem("Forbidden", str(error)), 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Somebody who asks for runs of one namespace."""
+
+    kube: KubeApi
+    identity: Identity
+    namespace: str
+
+    @classmethod
+    async def of(cls, kube: KubeApi, request: Request, namespace: str) -> "Caller":
+        """Raises Unauthenticated for a token that the API server does not take for its own users'."""
+        return cls(kube, await kube.review(_token(request)), namespace)
+
+    async def must_list(self) -> None:
+        """Raises Lacking unless he may list the namespace's Workflows."""
+        if not await self._may("list", GROUP, "workflows"):
+            raise self._lacking("list", f"workflows.{GROUP}")
+
+    async def must_get(self, workflow: str, told: bool) -> None:
+        """Raises Lacking unless he may get that Workflow; the message names it only where he `told` its name."""
+        if not await self._may("get", GROUP, "workflows", workflow):
+            raise self._lacking("get", f"workflows.{GROUP}" + (f"/{workflow}" if told else ""))
+
+    async def must_read_logs(self) -> None:
+        """Raises Lacking unless he may read what the namespace's Pods print."""
+        if not await self._may("get", "", "pods", subresource="log"):
+            raise self._lacking("get", "pods", "log")
+
+    async def _may(self, verb: str, group: str, resource: str, name: str = "", subresource: str = "") -> bool:
+        return await self.kube.allowed(self.identity, verb, group, resource, self.namespace, name, subresource)
+
+    def _lacking(self, verb: str, what: str, subresource: str = "") -> Lacking:
+        wanted = f"{what}/{subresource}" if subresource else what
+        option = f" --subresource={subresource}" if subresource else ""
+        return Lacking(
+            f"{self.identity.username} may not {verb} {wanted} in namespace {self.namespace}; "
+            f"`kubectl auth can-i {verb} {what}{option} -n {self.namespace}` tells the same"
+        )
+
+
+def _token(request: Request) -> str:
+    """The token of either header. Two of them that differ are nobody's: which one was meant is not known."""
+    given = request.headers.getlist(TOKEN_HEADER)
+    given += [bearer(header) for header in request.headers.getlist("Authorization")]
+    tokens = {token.strip() for token in given}
+    if len(tokens) != 1 or not 0 < len(token := tokens.pop()) <= LONGEST_TOKEN:
+        raise Unauthenticated("no single token")
+    return token
