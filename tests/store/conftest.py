@@ -1,15 +1,45 @@
-"""Every test that takes `store` runs on each implementation of the ports."""
+"""Every test that takes `store` runs on each implementation of the ports. Those of attempts run over HTTP, too."""
 
 import pytest
 
 from pilothouse.store.ports import RunStore
-from tests.store.fixtures import database, empty_database, memory, postgres, server_dsn
+from tests.store.fixtures import (
+    database,
+    empty_database,
+    memory,
+    memory_over_http,
+    postgres,
+    postgres_over_http,
+    server_dsn,
+)
 from tests.store.lossy import desk
 
-__all__ = ["database", "desk", "empty_database", "memory", "postgres", "server_dsn", "store"]
+__all__ = [
+    "database",
+    "desk",
+    "empty_database",
+    "memory",
+    "memory_over_http",
+    "postgres",
+    "postgres_over_http",
+    "server_dsn",
+    "store",
+]
+
+_STORES = ["memory", "postgres"]
+_OVER_HTTP = ["memory_over_http", "postgres_over_http"]
+_WITHOUT_ATTEMPT_STORES = {"test_carriers", "test_leadership", "test_runs", "test_shutdown", "test_transitions"}
+"""Modules that only use the RunStore, which is the same with and without a gateway beside it."""
 
 
-@pytest.fixture(params=["memory", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "store" in metafunc.fixturenames:
+        module = metafunc.module.__name__.rpartition(".")[2]
+        stores = _STORES if module in _WITHOUT_ATTEMPT_STORES else _STORES + _OVER_HTTP
+        metafunc.parametrize("store", stores, indirect=True)
+
+
+@pytest.fixture
 def store(request: pytest.FixtureRequest) -> RunStore:
     store: RunStore = request.getfixturevalue(request.param)
     return store

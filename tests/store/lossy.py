@@ -15,9 +15,9 @@ from pilothouse.store.errors import StoreUnavailable
 from pilothouse.store.faults import Point, faulty
 from pilothouse.store.patient import Outages, patient
 from pilothouse.store.ports import AttemptStore, RunStore
-from tests.store.samples import TEST, created, message, open_attempt, tool_call, with_turn
+from tests.store.samples import BUILD, TEST, created, message, open_attempt, tool_call, with_turn
 
-MARK = NewEvent(EventType.TOOL_FINISHED, TEST, {"told": "once"})
+MARK = NewEvent(EventType.TOOL_FINISHED, BUILD, {"told": "once"})
 """The event that goes with each write."""
 
 REQUEST, REPLY, NOTHING = "request", "reply", "nothing"

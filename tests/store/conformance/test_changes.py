@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.runs import RunRef
 from pilothouse.records.states import AttemptState, Shutdown
 from pilothouse.store.ports import RunStore
@@ -28,7 +29,7 @@ async def _append(store: RunStore, run: RunRef) -> None:
     [attempt] = await store.attempts(run)
     port, session = store.attempt_store(attempt.ref), uuid4()
     await port.open_session(session)
-    await port.append(session, None, [message()], [STARTED])
+    await port.append(session, None, [message()], [NewEvent(EventType.TURN_RECORDED)])
 
 
 async def _shut_down(store: RunStore, run: RunRef) -> None:

@@ -17,8 +17,8 @@ from pilothouse.store.errors import Conflict, Superseded
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.transitions import AttemptClosing, StepChange, Transition
 from tests.store.samples import (
+    BUILD,
     RUNNING,
-    TEST,
     attempt_of,
     created,
     message,
@@ -30,7 +30,7 @@ from tests.store.samples import (
     with_turn,
 )
 
-EVENT = NewEvent(EventType.TURN_RECORDED, TEST)
+EVENT = NewEvent(EventType.TURN_RECORDED, BUILD)
 
 Use = Callable[[AttemptStore, UUID, UUID], Awaitable[object]]
 

@@ -11,9 +11,9 @@ from pilothouse.records.sessions import NewEntry
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import Conflict, NotFound
 from pilothouse.store.ports import AttemptStore, RunStore
-from tests.store.samples import TEST, attempt_of, created, message, open_attempt, refused, replaced
+from tests.store.samples import BUILD, attempt_of, created, message, open_attempt, refused, replaced
 
-TURN = NewEvent(EventType.TURN_RECORDED, TEST, {"turn": 1})
+TURN = NewEvent(EventType.TURN_RECORDED, BUILD, {"turn": 1})
 
 
 def leaf_entry(target: object) -> NewEntry:

@@ -11,10 +11,10 @@ from pilothouse.records.sessions import ToolOutcome
 from pilothouse.records.values import JSON, BlobRef, Inline, ValueRefused, decode, digest
 from pilothouse.store.errors import Conflict, NotFound
 from pilothouse.store.ports import RunStore
-from tests.store.samples import TEST, attempt_of, refused, replaced, tool_call, with_turn
+from tests.store.samples import BUILD, attempt_of, refused, replaced, tool_call, with_turn
 
-TOOL_STARTED = NewEvent(EventType.TOOL_STARTED, TEST, {"tool": "shell"})
-TOOL_FINISHED = NewEvent(EventType.TOOL_FINISHED, TEST, {"tool": "shell"})
+TOOL_STARTED = NewEvent(EventType.TOOL_STARTED, BUILD, {"tool": "shell"})
+TOOL_FINISHED = NewEvent(EventType.TOOL_FINISHED, BUILD, {"tool": "shell"})
 
 
 async def test_an_intent_keeps_the_exact_bytes_of_its_arguments(store: RunStore) -> None:

@@ -11,9 +11,9 @@ from pilothouse.records.sessions import NewEntry, ToolOutcome
 from pilothouse.records.values import BlobRef, Inline, ValueRefused, decode, digest, encode
 from pilothouse.store.errors import Conflict, NotFound, Superseded
 from pilothouse.store.ports import AttemptStore, RunStore
-from tests.store.samples import TEST, attempt_of, message, refused, replaced, tool_call, with_turn
+from tests.store.samples import BUILD, attempt_of, message, refused, replaced, tool_call, with_turn
 
-FINISHED = NewEvent(EventType.TOOL_FINISHED, TEST, {"tool": "shell"})
+FINISHED = NewEvent(EventType.TOOL_FINISHED, BUILD, {"tool": "shell"})
 
 
 async def with_calls(store: RunStore, count: int = 2) -> tuple[AttemptStore, UUID, UUID]:
