@@ -29,6 +29,11 @@ async def sealed(sandbox: Sandbox) -> Sandbox:
 
 
 @pytest.fixture
+async def sealable(sealed: Sandbox) -> None:
+    """For tests that start sandboxes of their own, whose seal is required."""
+
+
+@pytest.fixture
 def python() -> str:
     """The interpreter for scripts that run inside."""
     return sys.executable

@@ -1,6 +1,7 @@
 """What the tests look up about processes, from outside of the sandbox."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 from pilothouse.tools.sandbox.client import Sandbox
@@ -29,10 +30,26 @@ async def server_of(sandbox: Sandbox) -> int:
     return int((await sandbox.run("sed 's/.*) //' /proc/$PPID/stat | cut -d' ' -f2", timeout=10)).stdout)
 
 
-async def until_gone(*pids: int) -> None:
-    """Wait for the end of all; the test's own time limit fails it if they live on."""
-    while any(alive(pid) for pid in pids):  # noqa: ASYNC110 (no event tells of another's process)
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def catches(pid: int, number: int) -> bool:
+    """Whether the process has a handler for the signal."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(int(line.split()[1], 16) for line in lines if line.startswith("SigCgt:"))
+    return bool(caught >> (number - 1) & 1)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what no event tells of; the test's own time limit fails it if that never is."""
+    while not condition():  # noqa: ASYNC110
         await asyncio.sleep(0.01)
+
+
+async def until_gone(*pids: int) -> None:
+    """Wait for the end of all."""
+    await until(lambda: not any(map(alive, pids)))
 
 
 async def until_exists(path: Path) -> str:
