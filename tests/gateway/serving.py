@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 from starlette.types import ASGIApp
@@ -21,6 +21,7 @@ from pilothouse.gateway import tokens
 from pilothouse.gateway.server import Listen, config_of
 from pilothouse.gateway.tokens import Bearer
 from pilothouse.records.runs import AttemptRef
+from pilothouse.store.history import RunHistory
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.remote.attempts import RemoteAttemptStore
 from pilothouse.store.remote.connection import Connection
@@ -30,6 +31,9 @@ from tests.store.samples import BUILD
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 CA = (CERTIFICATES / "ca.pem").read_text()
+NO_HISTORY = cast(RunHistory, None)
+"""For an application whose read API a test leaves alone."""
+
 LISTEN = Listen(0, CERTIFICATES / "server.pem", CERTIFICATES / "server.key", host="127.0.0.1")
 
 
@@ -50,7 +54,7 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
     finally:
         server.close()
         for connection in list(state.connections):
-            connection.transport.abort()  # type: ignore[union-attr]
+            connection.transport.abort()
         for task in list(state.tasks):
             task.cancel()
         await asyncio.gather(*state.tasks, return_exceptions=True)

@@ -25,7 +25,7 @@ from pilothouse.store.memory import MemoryRunStore
 from pilothouse.store.ports import RunStore
 from pilothouse.store.postgres import PostgresRunStore, migrate, open_store
 from tests.gateway.doubles import FakeKube
-from tests.gateway.serving import StoreOverHTTP, http, served
+from tests.gateway.serving import NO_HISTORY, StoreOverHTTP, http, served
 
 _TEMPLATE = "template_pilothouse"
 _numbers = itertools.count(1)
@@ -83,7 +83,7 @@ async def postgres_over_http(postgres: PostgresRunStore) -> AsyncIterator[RunSto
 
 @asynccontextmanager
 async def _over_http(store: RunStore) -> AsyncIterator[RunStore]:
-    async with served(build_app(store, FakeKube())) as url, http(url) as client:
+    async with served(build_app(store, NO_HISTORY, FakeKube())) as url, http(url) as client:
         yield cast(RunStore, StoreOverHTTP(store, client))
 
 

@@ -22,6 +22,7 @@ from pilothouse.gateway.late import late_store
 from pilothouse.gateway.logs import log_to_stderr
 from pilothouse.gateway.server import Listen, serving
 from pilothouse.store.postgres import open_store
+from pilothouse.store.postgres.history import open_history
 
 _log = logging.getLogger("pilothouse.gateway")
 
@@ -55,9 +56,14 @@ async def _serve(environment: Mapping[str, str], options: argparse.Namespace) ->
     registry = _registry()
     certificate, key = Path(environment["PILOTHOUSE_TLS_CERT"]), Path(environment["PILOTHOUSE_TLS_KEY"])
     listen = Listen(options.port, certificate, key)
-    async with open_kube_api() as kube, late_store(lambda: open_store(environment["PILOTHOUSE_DSN"])) as store:
+    dsn = environment["PILOTHOUSE_DSN"]
+    async with (
+        open_kube_api() as kube,
+        late_store(lambda: open_store(dsn)) as store,
+        open_history(dsn) as history,
+    ):
         metrics, thread = start_http_server(options.metrics_port, registry=registry)
-        async with serving(build_app(store, kube, registry), listen) as port:
+        async with serving(build_app(store, history, kube, registry), listen) as port:
             _log.info("serving on port %d, metrics on %d", port, options.metrics_port)
             await stop.wait()
             _log.info("ending")
