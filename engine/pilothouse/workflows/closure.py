@@ -62,15 +62,16 @@ def freeze(
 
     `agents` and `config_maps` are those of its namespace. Raises Failed(F-ENV) naming what is missing.
     """
-    invoked = {name: _agent(name, agents) for name in _invoked(workflow)}
+    invoked = {name: _agent(name, agents) for name in invoked(workflow)}
     data: dict[str, dict[str, str]] = {}
     for spec in (workflow, *invoked.values()):
-        for ref in _config_refs(spec):
+        for ref in config_refs(spec):
             data.setdefault(ref.name, {})[ref.key] = _text(ref, config_maps)
     return Closure(workflow, invoked, data)
 
 
-def _invoked(workflow: WorkflowSpec) -> list[str]:
+def invoked(workflow: WorkflowSpec) -> list[str]:
+    """The names of the Agents that it invokes, each once."""
     names = (step.invoke_agent.agent_ref.name for step in workflow.steps or () if step.invoke_agent is not None)
     return list(dict.fromkeys(names))
 
@@ -81,7 +82,8 @@ def _agent(name: str, agents: Mapping[str, AgentSpec]) -> AgentSpec:
     return agents[name]
 
 
-def _config_refs(spec: ApiModel) -> Iterator[KeyRef]:
+def config_refs(spec: ApiModel) -> Iterator[KeyRef]:
+    """The keys of ConfigMaps that it refers to."""
     for _, model in supported(spec, "spec"):
         if isinstance(model, ConfigMapSource | ValueFrom) and model.config_map_key_ref is not None:
             yield model.config_map_key_ref

@@ -58,6 +58,8 @@ class _Decision:
         room = self._room()
         for planned in self.plan.steps.values():
             for action in self._step(planned, self.snapshot.steps[planned.id]):
+                if isinstance(action, Restart) and self.plan.suspended:
+                    continue
                 if isinstance(action, Begin):
                     if room <= 0:
                         continue
@@ -67,6 +69,8 @@ class _Decision:
             yield Wake(self.snapshot.run.deadline)
 
     def _room(self) -> int:
+        if self.plan.suspended:
+            return 0
         limit = self.plan.parallelism or len(self.plan.steps)
         running = (step for step in self.snapshot.steps.values() if step.state is StepState.RUNNING)
         return limit - sum(1 for _ in running)

@@ -1,7 +1,7 @@
 """The plan of a run: what the frozen definition says of each step, in the form that the brain reads."""
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from pilothouse.records.failures import FailureCode
@@ -61,12 +61,34 @@ class PlannedStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Controls:
+    """The control fields of a Workflow as they stand now: they act on a run that is under way. `deadline` counts from
+    the run's creation, in seconds."""
+
+    suspend: bool = False
+    failure_policy: FailurePolicy = FailurePolicy.FAIL_FAST
+    parallelism: int | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The steps in the order of the definition, and what applies to the whole run."""
 
     steps: Mapping[StepId, PlannedStep]
     failure_policy: FailurePolicy = FailurePolicy.FAIL_FAST
     parallelism: int | None = None
+    suspended: bool = False
+    """No attempt and no light step begins; what runs goes on."""
+
+    def under(self, controls: Controls) -> "Plan":
+        """The plan with the control fields as they stand now."""
+        return replace(
+            self,
+            failure_policy=controls.failure_policy,
+            parallelism=controls.parallelism,
+            suspended=controls.suspend,
+        )
 
     @property
     def handled(self) -> Set[StepId]:

@@ -1,9 +1,9 @@
 """The reconciler: reads a run, asks the brain, and carries out what it says, one transition at a time."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from pilothouse.api.workflow import Step as StepSpec
@@ -20,7 +20,7 @@ from pilothouse.workflows.closure import Closure
 from pilothouse.workflows.decide import decide
 from pilothouse.workflows.executor import Ending, Executor
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.plan import Plan
+from pilothouse.workflows.plan import Controls, Plan
 from pilothouse.workflows.scope import Scope
 from pilothouse.workflows.steps import KINDS
 from pilothouse.workflows.steps.kind import Beginning, Done, require_bool
@@ -37,8 +37,12 @@ LEAST = 0.001
 class Pass:
     """What one pass of the reconciler came to. `wake_in` is in seconds; None: only a change can matter."""
 
-    run: Run
+    snapshot: Snapshot
     wake_in: float | None
+
+    @property
+    def run(self) -> Run:
+        return self.snapshot.run
 
 
 class Reconciler:
@@ -53,7 +57,9 @@ class Reconciler:
         plan: Plan,
         ref: RunRef,
         epoch: int,
+        grace: Callable[[StepSpec], float] = lambda _: GRACE,
     ) -> None:
+        """`grace`: seconds beyond its timeout after which an attempt of the step is ended from outside."""
         self._store = store
         self._executors = executors
         self._evaluator = evaluator
@@ -62,24 +68,27 @@ class Reconciler:
         self._plan = plan
         self._ref = ref
         self._epoch = epoch
+        self._grace = grace
 
     def executor(self, step: StepId) -> Executor:
         """Who carries out attempts of the step."""
         return self._executors[self._plan.steps[step].kind]
 
-    async def run_pass(self) -> Pass:
-        """Decides and acts until nothing is due. Raises Deposed where another leader has taken the run."""
+    async def run_pass(self, controls: Controls | None = None) -> Pass:
+        """Decides and acts until nothing is due, under the definition's controls where none are given.
+        Raises Deposed where another leader has taken the run."""
+        plan = self._plan.under(controls) if controls else self._plan
         while True:
-            snapshot = await self._store.snapshot(self._ref)
+            snapshot = _under(controls, await self._store.snapshot(self._ref))
             endings = await self._endings(snapshot)
             seen = _with_endings(snapshot, endings)
-            actions = decide(self._plan, seen)
+            actions = decide(plan, seen)
             due = _first_due(actions)
             for action in due:
                 await self._act(action, seen, endings)
             if not due:
                 await self._stop_and_start(actions, seen)
-                return Pass(seen.run, _wake_in(actions, seen.now))
+                return Pass(seen, _wake_in(actions, seen.now))
 
     async def _endings(self, snapshot: Snapshot) -> dict[StepId, Ending]:
         endings: dict[StepId, Ending] = {}
@@ -105,7 +114,7 @@ class Reconciler:
         except Failed as error:
             await self.executor(attempt.step).stop(attempt, error.failure)
             return
-        await self._start(attempt, _shortened(work, attempt, snapshot.now))
+        await self._start(attempt, self._shortened(work, attempt, snapshot.now))
 
     async def _start(self, attempt: Attempt, work: Work) -> None:
         executor = self.executor(attempt.step)
@@ -149,22 +158,34 @@ class Reconciler:
         except Failed as error:
             await self._commit(moves.fail_to_begin(step, error.failure))
             return
-        await self._open(moves.start(step, action.number, _limit(beginning)), snapshot, beginning)
+        limit = self._limit(step.id, beginning)
+        await self._open(moves.start(step, action.number, limit), snapshot, beginning)
 
     async def _restart(self, action: Restart, snapshot: Snapshot, ending: Ending | None) -> None:
         step, attempt = snapshot.steps[action.step], snapshot.attempts[action.step]
         try:
-            work = _shortened(await self._work(snapshot, step.id), attempt, snapshot.now)
+            work = self._shortened(await self._work(snapshot, step.id), attempt, snapshot.now)
         except Failed as error:
             await self._end_attempt(Settle(step.id, StepState.FAILED, error.failure), snapshot, ending)
             return
-        await self._open(moves.restart(action, step, attempt, ending, _limit(work)), snapshot, work)
+        limit = self._limit(step.id, work)
+        await self._open(moves.restart(action, step, attempt, ending, limit), snapshot, work)
         await self.executor(step.id).forget(attempt)
 
     async def _open(self, move: Transition, snapshot: Snapshot, work: Work) -> None:
         await self._commit(move)
         (opening,) = move.openings
         await self._start(_opened(opening, snapshot), work)
+
+    def _limit(self, step: StepId, work: Work) -> float | None:
+        return None if work.timeout is None else work.timeout + self._grace(self._specs[step])
+
+    def _shortened(self, work: Work, attempt: Attempt, now: datetime) -> Work:
+        """The work with the time that is left to it: the deadline stands, however often the attempt is begun."""
+        if attempt.deadline is None:
+            return work
+        left = (attempt.deadline - now).total_seconds() - self._grace(self._specs[attempt.step])
+        return replace(work, timeout=max(left, LEAST))
 
     async def _guard(self, snapshot: Snapshot, id_: StepId) -> bool:
         when = self._specs[id_].when
@@ -242,15 +263,13 @@ def _wake_in(actions: Sequence[Action], now: datetime) -> float | None:
     return max((min(wakes) - now).total_seconds(), 0.0) if wakes else None
 
 
-def _limit(work: Work) -> float | None:
-    return None if work.timeout is None else work.timeout + GRACE
-
-
-def _shortened(work: Work, attempt: Attempt, now: datetime) -> Work:
-    """The work with the time that is left to it: the deadline stands, however often the attempt is begun."""
-    if attempt.deadline is None:
-        return work
-    return replace(work, timeout=max((attempt.deadline - now).total_seconds() - GRACE, LEAST))
+def _under(controls: Controls | None, snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the run's deadline as the controls have it now."""
+    if controls is None:
+        return snapshot
+    run = snapshot.run
+    deadline = None if controls.deadline is None else run.created_at + timedelta(seconds=controls.deadline)
+    return replace(snapshot, run=replace(run, deadline=deadline))
 
 
 def _opened(opening: AttemptOpening, snapshot: Snapshot) -> Attempt:

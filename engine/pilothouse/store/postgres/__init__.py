@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 from pilothouse.store.postgres.migrate import migrate
 from pilothouse.store.postgres.pool import Pool, alone
 from pilothouse.store.postgres.runs import PostgresRunStore
-from pilothouse.store.postgres.schema import check_usable
+from pilothouse.store.postgres.schema import check_usable, installation_of
 
-__all__ = ["PostgresRunStore", "migrate", "open_store"]
+__all__ = ["PostgresRunStore", "installation_of", "migrate", "open_store"]
 
 
 @asynccontextmanager

@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from uuid import UUID
 
 from psycopg.errors import UndefinedTable
 
 from pilothouse.store.errors import StoreUnusable
-from pilothouse.store.postgres.pool import Connection
+from pilothouse.store.postgres.pool import Connection, alone
 
 _FILE = re.compile(r"(?P<version>\d\d)_(?P<phase>pre|post)_[a-z_]+\.sql")
 
@@ -90,3 +91,14 @@ async def check_usable(connection: Connection) -> None:
     missing = [m.name for m in shipped() if m.needed_first and m.version not in present]
     if missing:
         raise StoreUnusable(f"the database lacks {', '.join(missing)}; run `pilothouse migrate`")
+
+
+async def installation_of(dsn: str) -> UUID | None:
+    """The id of the installation that the database belongs to, whatever its version; None where it has no tables of
+    ours. Changes nothing."""
+    async with alone(dsn) as connection:
+        try:
+            rows = await (await connection.execute(b"SELECT id FROM installation")).fetchall()
+        except UndefinedTable:
+            return None
+    return UUID(str(rows[0]["id"])) if rows else None

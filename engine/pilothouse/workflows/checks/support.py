@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic.fields import FieldInfo
 
 from pilothouse.api.actions import InvokeAgent
-from pilothouse.api.agent import Agent, AgentSpec, Tool
+from pilothouse.api.agent import Agent, AgentSpec, Sandbox, Tool
 from pilothouse.api.base import GROUP, ApiModel
 from pilothouse.api.governance import Budget, Governance
 from pilothouse.api.languagemodel import Model, ModelOptions
@@ -17,7 +17,15 @@ from pilothouse.api.meta import ObjectMeta
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem, path_of
 from pilothouse.api.toolapproval import ToolApproval
-from pilothouse.api.workflow import ACTIONS, Step, Workflow, WorkflowSpec
+from pilothouse.api.workflow import (
+    ACTIONS,
+    REQUESTED_BY,
+    RERUN_REQUESTED_AT,
+    RETRY_REQUESTED_AT,
+    Step,
+    Workflow,
+    WorkflowSpec,
+)
 from pilothouse.workflows.steps import KINDS
 
 NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
@@ -27,15 +35,14 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
         "onExit",
         "runPolicy: OnDemand",
         "schedule",
-        "shutdown",
         "submittedBy",
-        "suspend",
         "ttlAfterFinished",
         "workflowRef",
     ),
-    Step: ("pendingTimeout", "pod", *(action for action in ACTIONS if action not in KINDS)),
+    Step: tuple(action for action in ACTIONS if action not in KINDS),
     InvokeAgent: ("session",),
-    AgentSpec: ("compaction", "memory", "pod", "sandbox", "skills"),
+    AgentSpec: ("compaction", "memory", "skills"),
+    Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
     Model: ("provider: Anthropic", "provider: Local"),
     ModelOptions: ("seed", "stop", "topP"),
     Tool: ("agentRef", "approval", "mcp"),
@@ -53,6 +60,9 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
 }
 """By model, each field as users write it, or one value of it as `field: value`."""
 
+VERBS = (RETRY_REQUESTED_AT, RERUN_REQUESTED_AT, REQUESTED_BY)
+"""Annotations that ask for something, and that are heard."""
+
 KINDS_NOT_YET = (Pack, ToolApproval)
 
 
@@ -66,7 +76,7 @@ def unsupported(manifest: Workflow | Agent | Pack | ToolApproval) -> list[Proble
 
 def _verbs(metadata: ObjectMeta) -> Iterator[Problem]:
     for annotation in metadata.annotations or {}:
-        if annotation.startswith(f"{GROUP}/"):
+        if annotation.startswith(f"{GROUP}/") and annotation not in VERBS:
             yield Problem(path_of(("metadata", "annotations", annotation)), "is not supported yet")
 
 

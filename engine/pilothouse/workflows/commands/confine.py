@@ -12,15 +12,17 @@ PROCESSES = 10
 """Processes that it may have beside those that its user has already. The kernel sets root no such limit."""
 
 
-def confine() -> None:
+def confine(own_user: bool = True) -> None:
     """Confines this process and all that it will start: no network, one processor, bounded memory and processes.
 
-    Raises SealUnavailable where the network cannot be taken away.
+    The kernel counts processes by user, over all Pods of a node: where others run as the same user (`own_user` false),
+    it is the Pod that bounds them. Raises SealUnavailable where the network cannot be taken away.
     """
     seal()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    most = _processes_of_user() + PROCESSES
-    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
+    if own_user:
+        most = _processes_of_user() + PROCESSES
+        resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     processors = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {processors[os.getpid() % len(processors)]})
 

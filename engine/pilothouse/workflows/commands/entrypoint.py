@@ -3,9 +3,10 @@
     python -m pilothouse.workflows.commands.entrypoint SPEC [LOG]
 
 SPEC is a file with a JSON object: `argv`, `cwd`, `timeout` (seconds or null), `output` (the path that the command
-knows as $PILOTHOUSE_OUTPUT) and `confined`. The command gets this process's environment. Frames go to LOG, else to
-standard output. A LOG is held under a lock while the command runs and is written only if it is empty, so one
-LOG never sees a command begun twice, whoever starts the entry point how often.
+knows as $PILOTHOUSE_OUTPUT) and `confined`. `own_user` false says that others run as this user as well, as in a Pod.
+The command gets this process's environment. Frames go to LOG, else to standard output. A LOG is held under a lock
+while the command runs and is written only if it is empty, so one LOG never sees a command begun twice, whoever starts
+the entry point how often.
 """
 
 import codecs
@@ -84,7 +85,7 @@ class Command:
             signal.signal(number, lambda *_: self._stop(frames.Exit(stopped=True)))
 
     def run(self) -> frames.Exit:
-        if self._spec["confined"] and (problem := _confine()):
+        if self._spec["confined"] and (problem := _confine(self._spec.get("own_user", True))):
             return frames.Exit(problem=problem)
         try:
             self._process = process = self._spawn()
@@ -163,13 +164,13 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         return
 
 
-def _confine() -> str:
+def _confine(own_user: bool) -> str:
     """Confines this process and so the command; returns what keeps it from doing so."""
     from pilothouse.tools.sandbox.errors import SealUnavailable
     from pilothouse.workflows.commands.confine import confine
 
     try:
-        confine()
+        confine(own_user)
     except SealUnavailable as error:
         return f"the network cannot be taken from the code: {error}"
     return ""
@@ -202,7 +203,7 @@ def _take(path: str) -> int:
     return log
 
 
-def _writer(log: int) -> Callable[[bytes], None]:
+def writer(log: int) -> Callable[[bytes], None]:
     def write(line: bytes) -> None:
         while line:
             line = line[os.write(log, line) :]
@@ -212,9 +213,15 @@ def _writer(log: int) -> Callable[[bytes], None]:
 
 def main(spec_path: str, log_path: str | None = None) -> None:
     log = _take(log_path) if log_path else sys.stdout.fileno()
-    write = _writer(log)
     with open(spec_path, "rb") as file:
         spec = json.load(file)
+    run(spec, writer(log))
+    if log_path:
+        os.fsync(log)
+
+
+def run(spec: dict[str, Any], write: Callable[[bytes], None]) -> None:
+    """Runs the command and writes the frames of all that comes of it."""
     command = Command(spec, write)
     adopt_orphans()
     write(frames.encode("start", {"pid": os.getpid(), "at": time.time()}))
@@ -223,8 +230,6 @@ def main(spec_path: str, log_path: str | None = None) -> None:
     for line in output:
         write(line)
     write(frames.encode_exit(end._replace(problem=end.problem or problem)))
-    if log_path:
-        os.fsync(log)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from typing import Any
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import Attempt
 from pilothouse.workflows.commands import frames
+from pilothouse.workflows.commands.files import FileRefused, lay
 from pilothouse.workflows.commands.outcome import CommandLog, read_log
 
 ENTRYPOINT = (sys.executable, "-I", "-m", "pilothouse.workflows.commands.entrypoint")
@@ -75,14 +76,10 @@ class Place:
         draft.replace(self.path / name)
 
     def _lay(self, name: str, text: str) -> None:
-        target = Path(os.path.normpath(self.work / name))
-        if not target.is_relative_to(self.work) or target == self.work:
-            raise Failed(FailureCode.INP, f"file `{name[:80]}` lies outside of the step's directory")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(text.encode("utf-8", "surrogatepass"))
-        except (OSError, ValueError) as error:
-            raise Failed(FailureCode.INP, f"file `{name[:80]}` cannot be written: {_why(error)}") from None
+            lay(self.work, name, text.encode("utf-8", "surrogatepass"))
+        except FileRefused as error:
+            raise Failed(FailureCode.INP, str(error)) from None
 
     def locked(self) -> bool:
         """Whether an entry point lives here now."""
@@ -152,7 +149,3 @@ class Place:
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
-
-
-def _why(error: OSError | ValueError) -> str:
-    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,0 +1,78 @@
+"""Agent attempts as Pods. The agent commits its own outcome; a Pod that ended with the row still open was lost, and the
+next attempt goes on from the session."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pilothouse.api.agent import AgentSpec
+from pilothouse.api.fields import seconds
+from pilothouse.api.workflow import Step
+from pilothouse.attempts.assignment import Assignment
+from pilothouse.records.failures import Failed, Failure, FailureCode
+from pilothouse.records.runs import Attempt, StepId
+from pilothouse.records.states import AttemptState
+from pilothouse.records.values import ValueRefused
+from pilothouse.workflows.executor import Ending
+from pilothouse.workflows.work import AgentWork, Work
+from pilothouse_operator.agentpod import AgentPod
+from pilothouse_operator.executor import PodExecutor, Surroundings
+from pilothouse_operator.outcome import Seen, result_of
+from pilothouse_operator.pods import Ground
+
+
+class AgentPods(PodExecutor):
+    """`store_url` and `store_ca` say how an agent reaches the gateway."""
+
+    def __init__(
+        self,
+        around: Surroundings,
+        ground: Ground,
+        steps: Mapping[StepId, Step],
+        config_maps: Mapping[str, Mapping[str, str]],
+        store_url: str,
+        store_ca: str,
+    ) -> None:
+        super().__init__(around)
+        self._ground = ground
+        self._steps = steps
+        self._config_maps = config_maps
+        self._store_url = store_url
+        self._store_ca = store_ca
+
+    async def manifest(self, attempt: Attempt, work: Work) -> dict[str, Any]:
+        if not isinstance(work, AgentWork):
+            raise TypeError(f"step {attempt.step} is not an agent's")
+        spec = AgentSpec.model_validate(work.spec)
+        pod = AgentPod(
+            ground=self._ground,
+            attempt=attempt,
+            spec=spec,
+            work=await self._assign(attempt, work, spec),
+            store_url=self._store_url,
+            store_ca=self._store_ca,
+            pending_timeout=seconds(self._steps[attempt.step].pending_timeout),
+            timeout=work.timeout,
+        )
+        return pod.manifest()
+
+    async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
+        result = result_of(seen, None)
+        return Ending(result.state, failure=result.failure)
+
+    def gone(self, attempt: Attempt) -> Ending:
+        return Ending(AttemptState.LOST, failure=Failure(FailureCode.ENV, "its Pod is gone"))
+
+    async def _assign(self, attempt: Attempt, work: AgentWork, spec: AgentSpec) -> str:
+        """Stores the assignment; its digest."""
+        try:
+            data = Assignment(work, self._instructions(spec)).encode()
+        except ValueRefused as error:
+            raise Failed(FailureCode.INP, f"the agent's arguments cannot be stored: {error}") from None
+        return (await self._around.store.put_blob(attempt.ref.run.tenant, data)).digest
+
+    def _instructions(self, spec: AgentSpec) -> str:
+        prompt = spec.prompt
+        if prompt is None or prompt.system_from is None:
+            return (prompt and prompt.system) or ""
+        ref = prompt.system_from.config_map_key_ref
+        return self._config_maps[ref.name][ref.key]

@@ -1,0 +1,40 @@
+"""How a call of the Kubernetes API can fail."""
+
+
+class KubeError(Exception):
+    """Something is wrong with a call, or with the API server."""
+
+
+class ApiUnavailable(KubeError):  # noqa: N818 - says what happened
+    """The API server cannot be reached or cannot serve now. Nothing is known of the call's effect; try again."""
+
+
+class AlreadyExists(KubeError):  # noqa: N818 - says what happened
+    """An object of that name is there."""
+
+
+class Changed(KubeError):  # noqa: N818 - says what happened
+    """The object is another one than was meant: it has another UID, or has changed since."""
+
+
+class Refused(KubeError):  # noqa: N818 - says what happened
+    """The API server refuses the call. `forbidden`: for want of rights, by a policy, a quota or an admission rule."""
+
+    def __init__(self, message: str, *, forbidden: bool = False) -> None:
+        super().__init__(message)
+        self.forbidden = forbidden
+
+    @property
+    def by_quota(self) -> bool:
+        """A quota has no room now; it may have later."""
+        return self.forbidden and "exceeded quota" in str(self)
+
+    @property
+    def terminating(self) -> bool:
+        """The namespace is being deleted: nothing new may be made in it."""
+        return self.forbidden and "because it is being terminated" in str(self)
+
+    @property
+    def lacks_rights(self) -> bool:
+        """RBAC grants the caller no such right."""
+        return self.forbidden and 'User "' in str(self) and "cannot" in str(self)

@@ -1,0 +1,82 @@
+"""What the watches have shown: our objects and our Pods, as they were last seen."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pilothouse_operator.kube.port import Object
+from pilothouse_operator.kube.resources import Resource
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """An object of ours, as the work queue knows it."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+@dataclass(slots=True)
+class Objects:
+    """A hint, never the truth: what is missing here may be there, and what is here may be gone."""
+
+    _by_key: dict[Key, Object] = field(default_factory=dict)
+    _pods_of: defaultdict[str, dict[Key, Object]] = field(default_factory=lambda: defaultdict(dict))
+    _last: dict[str, float] = field(default_factory=dict)
+
+    def see(self, resource: Resource, change: str | None, body: Mapping[str, Any]) -> Key:
+        """Takes in an event of a watch. `change` is `DELETED`, another word, or None from a list."""
+        obj = dict(body)
+        key = key_of(resource, obj)
+        self._last[resource.kind] = time.monotonic()
+        if change == "DELETED":
+            self.forget(key)
+        elif _newer(obj, self._by_key.get(key)):
+            self._by_key[key] = obj
+            for uid in _owners(obj) if resource.kind == "Pod" else ():
+                self._pods_of[uid][key] = obj
+        return key
+
+    def get(self, kind: str, namespace: str, name: str) -> Object | None:
+        return self._by_key.get(Key(kind, namespace, name))
+
+    def all(self, kind: str, namespace: str | None = None) -> Iterable[Object]:
+        return [obj for key, obj in self._by_key.items() if key.kind == kind and namespace in (None, key.namespace)]
+
+    def pods_of(self, uid: str) -> Iterable[Object]:
+        """The Pods whose owner has that UID."""
+        return list(self._pods_of.get(uid, {}).values())
+
+    def forget(self, key: Key) -> None:
+        gone = self._by_key.pop(key, None)
+        for uid in _owners(gone) if gone and key.kind == "Pod" else ():
+            self._pods_of[uid].pop(key, None)
+            if not self._pods_of[uid]:
+                del self._pods_of[uid]
+
+    def ages(self) -> Mapping[str, float]:
+        """Seconds since the last event, by kind."""
+        now = time.monotonic()
+        return {kind: now - last for kind, last in self._last.items()}
+
+
+def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
+    return Key(resource.kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
+
+
+def _owners(pod: Mapping[str, Any]) -> Iterable[str]:
+    return [owner["uid"] for owner in pod["metadata"].get("ownerReferences", [])]
+
+
+def _newer(obj: Object, known: Object | None) -> bool:
+    """Whether it is not older than what is known, where that can be told: of another UID, always."""
+    if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
+        return True
+    versions = (obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", ""))
+    return not all(version.isdecimal() for version in versions) or int(versions[0]) >= int(versions[1])

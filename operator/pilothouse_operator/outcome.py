@@ -1,0 +1,236 @@
+"""What a Pod's status proves of its attempt. Success needs proof; absence is never success.
+
+Pure: a Pod as the API gives it, and the log of its main container, to what is known.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pilothouse.records.failures import Failure, FailureCode
+from pilothouse.records.states import AttemptState
+from pilothouse.workflows.commands import frames
+from pilothouse.workflows.commands.outcome import RESERVED, CommandOutcome, outcome, read_log
+from pilothouse_operator.commandpod import TIMEOUT_ANNOTATION
+from pilothouse_operator.names import ROLE
+from pilothouse_operator.pods import AGENT, COMMAND, GATE, MAIN, PENDING_TIMEOUT, STOP
+
+_REJECTED = frozenset(
+    {"NodeAffinity", "NodePorts", "NodeShutdown", "PodOSNotSupported", "TaintToleration", "UnexpectedAdmissionError"}
+)
+"""Reasons with which a kubelet turns a Pod away before anything of it runs; besides these, all that begin OutOf."""
+
+_CANNOT_START = frozenset({"ContainerCannotRun", "CreateContainerError", "RunContainerError", "StartError"})
+"""Reasons of a container that ended before its program began."""
+
+_OOM = "OOMKilled"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Pod's status, read. `begun`: its main container ran, or may have run; `terminated` is that container's end."""
+
+    pod: Mapping[str, Any]
+    role: str
+    phase: str
+    reason: str
+    message: str
+    terminated: Mapping[str, Any] | None
+    running_since: datetime | None
+    begun: bool
+    waiting: str
+
+    @property
+    def over(self) -> bool:
+        """Nothing of it runs any more, and nothing will."""
+        return self.phase in ("Succeeded", "Failed") or self.terminated is not None
+
+    @property
+    def gated(self) -> bool:
+        """It cannot have run: the operator has yet to let it."""
+        return any(gate["name"] == GATE for gate in self.pod["spec"].get("schedulingGates", []))
+
+    @property
+    def stop(self) -> Mapping[str, Any] | None:
+        """Why the operator ends it, as `STOP` says; None where it does not."""
+        text = _annotations(self.pod).get(STOP)
+        return None if text is None else json.loads(text)
+
+    @property
+    def pending_limit(self) -> float:
+        """Seconds that it may take to start."""
+        return float(_annotations(self.pod).get(PENDING_TIMEOUT, "600"))
+
+    @property
+    def running_limit(self) -> float | None:
+        """Seconds that its main container may run, where the operator is the one to end it."""
+        text = _annotations(self.pod).get(TIMEOUT_ANNOTATION)
+        return None if text is None else float(text)
+
+    @property
+    def created_at(self) -> datetime:
+        return _time(self.pod["metadata"]["creationTimestamp"])
+
+
+def see(pod: Mapping[str, Any]) -> Seen:
+    """Reads a Pod of ours."""
+    status = pod.get("status", {})
+    role = pod["metadata"].get("labels", {}).get(ROLE, "")
+    main = _container(status, MAIN.get(role, "main"))
+    state = main.get("state", {})
+    terminated = state.get("terminated") or main.get("lastState", {}).get("terminated")
+    running = state.get("running")
+    reason = status.get("reason", "")
+    return Seen(
+        pod=pod,
+        role=role,
+        phase=status.get("phase", "Pending"),
+        reason=reason,
+        message=status.get("message", ""),
+        terminated=terminated,
+        running_since=_time(running["startedAt"]) if running and running.get("startedAt") else None,
+        begun=_begun(status, main, terminated, reason),
+        waiting=_waiting(status),
+    )
+
+
+def _begun(status: Mapping[str, Any], main: Mapping[str, Any], terminated: Any, reason: str) -> bool:
+    """Whether the main container ran or may have run. Not: nobody took the Pod, a kubelet turned it away, or the
+    container's own state says so."""
+    if terminated:
+        return terminated.get("reason") not in _CANNOT_START
+    if "running" in main.get("state", {}):
+        return True
+    if reason in _REJECTED or reason.startswith("OutOf") or not status.get("startTime"):
+        return False
+    waits = "waiting" in main.get("state", {})
+    return status.get("phase") in ("Succeeded", "Failed", "Unknown") and not waits
+
+
+def _container(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = (entry for entry in status.get("containerStatuses", []) if entry["name"] == name)
+    return next(found, {})
+
+
+_PATIENT = frozenset({"ContainerCreating", "PodInitializing"})
+"""Reasons of waiting that tell nothing."""
+
+
+def _waiting(status: Mapping[str, Any]) -> str:
+    """What keeps the Pod from starting, as far as its status says; empty where it says nothing."""
+    for entry in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
+        waiting = entry.get("state", {}).get("waiting", {})
+        if (reason := waiting.get("reason", "")) and reason not in _PATIENT:
+            return _sentence(reason, waiting.get("message", ""))
+    for condition in status.get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return _sentence("Unschedulable", condition.get("message", ""))
+    return ""
+
+
+def _sentence(reason: str, message: str) -> str:
+    return f"{reason}: {message}"[:500] if message else reason
+
+
+def result_of(seen: Seen, log: bytes | None) -> CommandOutcome:
+    """The outcome of a Pod that is over. `log` is that of a command, None where there is none to be had; an agent
+    records its outcome itself, so of its Pod all that is known is that it is over."""
+    found = _proved(seen, log)
+    failure = None if not seen.stop else Failure.from_json(dict(seen.stop))
+    if seen.stop is not None and found.state in (AttemptState.LOST, AttemptState.NEVER_STARTED):
+        found = CommandOutcome(AttemptState.CANCELLED)
+    if found.state is AttemptState.CANCELLED and failure is not None:
+        return CommandOutcome(AttemptState.FAILED, found.outputs, failure)
+    return found
+
+
+def _proved(seen: Seen, log: bytes | None) -> CommandOutcome:
+    if not seen.begun:
+        return _never_started(seen)
+    if seen.role == AGENT:
+        return _killed(seen) or CommandOutcome(AttemptState.LOST, failure=Failure(FailureCode.ENV, _how(seen)))
+    return _framed(seen, log) if seen.role == COMMAND else _plain(seen, log)
+
+
+def _never_started(seen: Seen) -> CommandOutcome:
+    ended = seen.terminated or {}
+    if ended.get("reason") in _CANNOT_START:
+        text = f"the container cannot start: {_sentence(ended['reason'], ended.get('message', ''))}"
+        return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
+    text = f"its Pod was turned away: {_sentence(seen.reason or 'no reason is given', seen.message)}"
+    return CommandOutcome(AttemptState.NEVER_STARTED, failure=Failure(FailureCode.ENV, text))
+
+
+def _framed(seen: Seen, log: bytes | None) -> CommandOutcome:
+    """Under our entry point: the log tells how the command ended, or nobody knows."""
+    read = read_log(log or b"")
+    if read.end is not None:
+        return outcome(read)
+    return _killed(seen) or CommandOutcome(AttemptState.LOST, failure=Failure(FailureCode.UNK, _how(seen)))
+
+
+def _plain(seen: Seen, log: bytes | None) -> CommandOutcome:
+    """In the user's image: the kubelet's word on the container is all there is."""
+    if seen.terminated is None:
+        return CommandOutcome(AttemptState.LOST, failure=Failure(FailureCode.UNK, _how(seen)))
+    code = seen.terminated.get("exitCode")
+    outputs: dict[str, Any] = {"exitCode": code, "stdout": _tail(log or b""), "stderr": ""}
+    if (killed := _killed(seen)) is not None:
+        return CommandOutcome(killed.state, outputs, killed.failure)
+    if code != 0:
+        failure = Failure(FailureCode.EXE, f"the container ended with exit code {code}{_last_words(outputs)}")
+        return CommandOutcome(AttemptState.FAILED, outputs, failure)
+    own, problem = _own_outputs(seen.terminated.get("message", ""))
+    return CommandOutcome(AttemptState.FAILED if problem else AttemptState.SUCCEEDED, own | outputs, problem)
+
+
+def _killed(seen: Seen) -> CommandOutcome | None:
+    """The failure of a container that the kernel or the kubelet ended for a reason that is known."""
+    if seen.terminated is not None and seen.terminated.get("reason") == _OOM:
+        text = "the container took more memory than its limit and was ended; raise pod.resources.limits.memory"
+        return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.RES, text, _OOM))
+    if seen.reason == "DeadlineExceeded" and seen.stop is None:
+        text = "the Pod reached the step's timeout and was ended"
+        return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.TMO, text))
+    return None
+
+
+def _how(seen: Seen) -> str:
+    """How the Pod ended, for people."""
+    if seen.reason:
+        return f"its Pod was ended: {_sentence(seen.reason, seen.message)}"
+    ended = seen.terminated or {}
+    return f"its container ended without an outcome: {ended.get('reason', 'Error')}, exit code {ended.get('exitCode')}"
+
+
+def _own_outputs(text: str) -> tuple[dict[str, Any], Failure | None]:
+    """The termination message, if it is a JSON object; other texts are no outputs."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}, None
+    if not isinstance(value, dict):
+        return {}, None
+    if taken := sorted(set(RESERVED) & value.keys()):
+        return {}, Failure(FailureCode.VAL, f"the termination message may not set `{taken[0]}`; use another name")
+    return value, None
+
+
+def _tail(log: bytes) -> str:
+    return log[-frames.TAIL :].decode("utf-8", "replace").rstrip("\n")
+
+
+def _last_words(outputs: Mapping[str, Any]) -> str:
+    lines = str(outputs["stdout"]).strip().splitlines()
+    return f": {lines[-1][:500]}" if lines else ""
+
+
+def _annotations(pod: Mapping[str, Any]) -> Mapping[str, str]:
+    found: Mapping[str, str] = pod["metadata"].get("annotations") or {}
+    return found
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)

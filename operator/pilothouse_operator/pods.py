@@ -1,0 +1,146 @@
+"""Pods, as every kind of attempt has them. Pure: from an attempt and what it needs to the manifest.
+
+All meet Pod Security *restricted*. A Pod comes with a scheduling gate, which the operator takes away once the
+attempt's row knows the Pod: nothing runs that no row knows of.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pilothouse.api.base import GROUP
+from pilothouse.api.pod import Pod
+from pilothouse.records.runs import Attempt
+from pilothouse_operator.names import Owner, labels, pod_name
+from pilothouse_operator.podblock import merged_resources, placement, user_env, user_volumes
+
+GATE = f"{GROUP}/recorded"
+"""The scheduling gate, taken away when the attempt's row has the Pod's UID."""
+
+PENDING_TIMEOUT = f"{GROUP}/pendingTimeout"
+"""Annotation: seconds that the Pod may take to start."""
+
+STOP = f"{GROUP}/stop"
+"""Annotation: why the operator ends the Pod; a failure as JSON, or an empty object where there is none."""
+
+COMMAND, IMAGE, AGENT = "command", "image", "agent"
+"""Roles: a command in our image under our entry point, one in the user's image, an agent."""
+
+MAIN = {COMMAND: "main", IMAGE: "main", AGENT: "agent"}
+"""By role, the container whose end is the attempt's."""
+
+GRACE = 20
+"""Seconds that a Pod has to end once it is asked to."""
+
+RESOURCES: Mapping[str, Mapping[str, str]] = {
+    "requests": {"cpu": "50m", "memory": "64Mi"},
+    "limits": {"memory": "512Mi", "ephemeral-storage": "2Gi"},
+}
+"""Of the main container, where the user sets none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is the same for all Pods of a run: whose they are, and our image."""
+
+    installation: UUID
+    owner: Owner
+    image: str
+    image_pull_policy: str = "IfNotPresent"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a role puts into its Pod. `user` and `group` are ids, `deadline` is in seconds."""
+
+    role: str
+    containers: Sequence[Mapping[str, Any]]
+    user: int
+    volumes: Sequence[Mapping[str, Any]] = ()
+    init_containers: Sequence[Mapping[str, Any]] = ()
+    annotations: Mapping[str, str] | None = None
+    deadline: int | None = None
+    group: int | None = None
+
+
+def build(ground: Ground, attempt: Attempt, block: Pod, pending_timeout: float, content: Content) -> dict[str, Any]:
+    """The Pod of an attempt. `block` is what the user said of it; `pending_timeout` is in seconds."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": pod_name(ground.owner.name, attempt),
+            "namespace": ground.owner.namespace,
+            "labels": dict(labels(ground.installation, ground.owner.name, attempt, content.role)),
+            "annotations": {PENDING_TIMEOUT: f"{pending_timeout:g}", **(content.annotations or {})},
+            "ownerReferences": [dict(ground.owner.reference())],
+        },
+        "spec": _spec(block, content),
+    }
+
+
+def _spec(block: Pod, content: Content) -> dict[str, Any]:
+    spec = {
+        "restartPolicy": "Never",
+        "schedulingGates": [{"name": GATE}],
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE,
+        "securityContext": _pod_security(content),
+        "initContainers": list(content.init_containers),
+        "containers": list(content.containers),
+        "volumes": [*content.volumes, *user_volumes(block)],
+        **placement(block),
+    }
+    if content.deadline is not None:
+        spec["activeDeadlineSeconds"] = content.deadline
+    return {name: value for name, value in spec.items() if value != []}
+
+
+def with_resources(container: Mapping[str, Any], block: Pod) -> dict[str, Any]:
+    """The container with the user's requests and limits."""
+    return {**container, "resources": merged_resources(RESOURCES, block.resources)}
+
+
+def with_belongings(container: Mapping[str, Any], block: Pod) -> dict[str, Any]:
+    """The container with the user's variables and volumes. Variables that it has already win."""
+    env, mounts = container.get("env", []), container.get("volumeMounts", [])
+    taken = {entry["name"] for entry in env}
+    return {
+        **container,
+        "env": [*(entry for entry in user_env(block.env) if entry["name"] not in taken), *env],
+        "volumeMounts": [*mounts, *(mount(v.name, v.mount_path, v.read_only) for v in block.volumes)],
+    }
+
+
+def _pod_security(content: Content) -> dict[str, Any]:
+    group = {} if content.group is None else {"fsGroup": content.group}
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": content.user,
+        "runAsGroup": content.user,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        **group,
+    }
+
+
+def security(user: int | None = None) -> dict[str, Any]:
+    """The security context of a container; `user` is its uid and gid where they are not the Pod's."""
+    own = {} if user is None else {"runAsUser": user, "runAsGroup": user}
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+        **own,
+    }
+
+
+def scratch(name: str, size: str, memory: bool = False) -> dict[str, Any]:
+    """An emptyDir volume."""
+    medium = {"medium": "Memory"} if memory else {}
+    return {"name": name, "emptyDir": {"sizeLimit": size, **medium}}
+
+
+def mount(name: str, path: str, read_only: bool = False) -> dict[str, Any]:
+    return {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}

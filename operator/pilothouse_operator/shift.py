@@ -1,0 +1,105 @@
+"""A shift: the time for which this process leads. All that it remembers of runs goes when it ends."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from pilothouse.api import conditions as c
+from pilothouse.store.errors import Conflict, Deposed, StoreUnavailable
+from pilothouse.store.ports import RunStore
+from pilothouse.workflows.expressions.evaluator import Evaluator
+from pilothouse_operator.definitions import Definitions
+from pilothouse_operator.drives import Drives
+from pilothouse_operator.intake import Intake
+from pilothouse_operator.kube.errors import ApiUnavailable, KubeError, Refused
+from pilothouse_operator.kube.port import Kube
+from pilothouse_operator.metrics import Metrics
+from pilothouse_operator.objects import Key, Objects
+from pilothouse_operator.settings import Settings
+from pilothouse_operator.statuswriter import StatusWriter
+from pilothouse_operator.workflows import Workflows
+from pilothouse_operator.workqueue import WorkQueue
+
+RACE_PAUSE = 0.05
+"""Seconds after which a look is taken again whose write came too late."""
+
+log = logging.getLogger("pilothouse.operator")
+
+
+@dataclass(slots=True)
+class Shift:
+    """Looks at objects for as long as `deposed` is not set."""
+
+    workflows: Workflows
+    definitions: Definitions
+    drives: Drives
+    queue: WorkQueue[Key]
+    metrics: Metrics
+    deposed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @classmethod
+    def begin(
+        cls,
+        kube: Kube,
+        store: RunStore,
+        evaluator: Evaluator,
+        objects: Objects,
+        settings: Settings,
+        installation: UUID,
+        epoch: int,
+        queue: WorkQueue[Key],
+        metrics: Metrics,
+    ) -> "Shift":
+        """A shift under the leadership with that epoch."""
+        intake, statuses = Intake(kube, evaluator), StatusWriter(kube)
+        drives = Drives(kube, store, evaluator, objects, settings, installation, epoch)
+        again: Callable[[Key, float], None] = queue.add
+        workflows = Workflows(kube, store, objects, intake, drives, statuses, again)
+        definitions = Definitions(kube, objects, intake, statuses, again)
+        return cls(workflows, definitions, drives, queue, metrics)
+
+    async def ended(self) -> None:
+        """Returns once a write has shown that another process leads."""
+        await self.deposed.wait()
+
+    async def look(self, key: Key) -> None:
+        """One look. Whatever goes wrong with it, it is taken again."""
+        try:
+            with self.metrics.looking(key.kind):
+                await self._reconcile(key)
+            self.queue.succeeded(key)
+        except Deposed:
+            self.deposed.set()
+        except Conflict:
+            self.queue.add(key, RACE_PAUSE)  # an attempt ended itself between the read and the write
+        except StoreUnavailable as error:
+            log.warning("%s waits: the store is away: %s", key, error)
+            await self._say_unavailable(key)
+            self.queue.failed(key)
+        except ApiUnavailable as error:
+            log.warning("%s waits: %s", key, error)
+            self.queue.failed(key)
+        except Refused as error:
+            log.error("%s: the API server refuses: %s", key, error)
+            self.queue.failed(key)
+        except Exception:
+            log.exception("%s: a look failed; it is taken again", key)
+            self.queue.failed(key)
+
+    async def _reconcile(self, key: Key) -> None:
+        if key.kind == "Workflow":
+            await self.workflows.reconcile(key)
+        else:
+            await self.definitions.reconcile(key)
+
+    async def _say_unavailable(self, key: Key) -> None:
+        """An outage shows on what is unfinished; a verdict that was reached stands."""
+        if key.kind == "Workflow":
+            try:
+                await self.workflows.say(
+                    key, c.STORE_UNAVAILABLE, "the database is away; work waits and goes on by itself"
+                )
+            except KubeError as error:
+                log.warning("%s: its status cannot be written: %s", key, error)

@@ -1,0 +1,124 @@
+"""Writes statuses, and an Event where a user should see what has become of an object."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from pilothouse.api import conditions as c
+from pilothouse_operator.kube.errors import Changed, Refused
+from pilothouse_operator.kube.port import Kube, Object
+from pilothouse_operator.kube.resources import EVENTS, Resource
+from pilothouse_operator.verdict import timestamp
+from pilothouse_operator.workflowstatus import differs
+
+PAUSE = 1.0
+"""Seconds between two writes of one object's status, unless it says that a run has ended."""
+
+COMPONENT = "pilothouse-operator"
+
+_TOLD = frozenset(
+    {
+        c.SUCCEEDED,
+        c.FAILED,
+        c.CANCELLED,
+        c.DEADLINE_EXCEEDED,
+        c.OUTCOME_UNKNOWN,
+        c.POLICY_REFUSED,
+        c.INVALID_SPEC,
+        c.SPEC_TOO_LARGE,
+        c.NOT_SUPPORTED,
+        c.STORE_MISMATCH,
+    }
+)
+"""Reasons of `Ready` that become an Event when they come up."""
+
+
+@dataclass(slots=True)
+class StatusWriter:
+    """Remembers what it wrote last, by UID, for the watch may lag behind."""
+
+    kube: Kube
+    _written: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _at: dict[str, float] = field(default_factory=dict)
+
+    async def write(self, resource: Resource, obj: Object, status: Mapping[str, Any], *, urgent: bool) -> float:
+        """Writes the status if it says anything new. Returns the seconds after which it has to be tried again, since
+        the last write was too short a time ago; 0 if all is written."""
+        uid, before = obj["metadata"]["uid"], self.before(obj)
+        if not differs(before, status):
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        if not urgent and (left := self._at.get(uid, 0.0) + PAUSE - now) > 0 and uid in self._at:
+            return left
+        if await self._patch(resource, obj, _with_nulls(before, status)):
+            self._written[uid], self._at[uid] = status, now
+            await self._tell(resource, obj, before, status)
+        return 0.0
+
+    def before(self, obj: Object) -> Mapping[str, Any]:
+        """The status as it was last written, by us or by the operator before."""
+        found: Mapping[str, Any] = self._written.get(obj["metadata"]["uid"]) or obj.get("status") or {}
+        return found
+
+    def forget(self, uid: str) -> None:
+        self._written.pop(uid, None)
+        self._at.pop(uid, None)
+
+    async def _patch(self, resource: Resource, obj: Object, status: Mapping[str, Any]) -> bool:
+        metadata = obj["metadata"]
+        patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
+        try:
+            found = await self.kube.patch(resource, metadata["namespace"], metadata["name"], patch, "status")
+        except Changed:
+            return False  # deleted, and created anew under the same name
+        return found is not None
+
+    async def _tell(
+        self, resource: Resource, obj: Object, before: Mapping[str, Any], status: Mapping[str, Any]
+    ) -> None:
+        was, now = _ready(before), _ready(status)
+        if now.get("reason") not in _TOLD or (was.get("reason"), was.get("message")) == (now["reason"], now["message"]):
+            return
+        try:
+            await self.kube.create(EVENTS, obj["metadata"]["namespace"], _event(resource, obj, now))
+        except Refused:
+            return  # an Event is a courtesy: its namespace may be on its way out
+
+
+def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = (condition for condition in status.get("conditions") or [] if condition["type"] == c.READY)
+    return next(found, {})
+
+
+def _with_nulls(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch that makes one of the other."""
+    gone: dict[str, Any] = {name: None for name in before if name not in after}
+    return gone | dict(after)
+
+
+def _event(resource: Resource, obj: Object, ready: Mapping[str, Any]) -> dict[str, Any]:
+    metadata, now = obj["metadata"], timestamp(datetime.now(UTC))
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name'][:200]}.{uuid4().hex[:16]}", "namespace": metadata["namespace"]},
+        "involvedObject": {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "name": metadata["name"],
+            "namespace": metadata["namespace"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
+        },
+        "type": "Normal" if ready["status"] == "True" else "Warning",
+        "reason": ready["reason"],
+        "message": ready["message"][:1024],
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+        "source": {"component": COMPONENT},
+        "reportingComponent": COMPONENT,
+    }

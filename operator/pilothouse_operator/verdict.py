@@ -1,0 +1,94 @@
+"""Verdicts: where an object stands, and the conditions and status that say so. Pure.
+
+`Ready` always stands; `Reconciling` and `Stalled` only while True (kstatus). The rules are those of
+`pilothouse.api.conditions.check_object`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+from pilothouse.api import conditions as c
+
+MESSAGE_LIMIT = 1024
+"""Characters of a condition's message, as the schema has it."""
+
+
+class Standing(Enum):
+    """What an object's newest generation has come to."""
+
+    READY = "ready"
+    """It holds; of a Workflow: its latest run succeeded."""
+    WORKING = "working"
+    """Work on it is under way."""
+    WAITING = "waiting"
+    """Nothing is done now, and it goes on by itself, or when something else changes."""
+    UNKNOWN = "unknown"
+    """It cannot be told now."""
+    STALLED = "stalled"
+    """Nothing more happens until someone changes something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where an object stands. `reason` is one of `pilothouse.api.conditions`."""
+
+    standing: Standing
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One condition that is to stand."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+_READY = {
+    Standing.READY: "True",
+    Standing.WORKING: "Unknown",
+    Standing.WAITING: "False",
+    Standing.UNKNOWN: "Unknown",
+    Standing.STALLED: "False",
+}
+
+
+def ready(verdict: Verdict) -> list[Said]:
+    """`Ready`, and beside it what is true of the verdict."""
+    said = [Said(c.READY, _READY[verdict.standing], verdict.reason, verdict.message)]
+    if verdict.standing in (Standing.WORKING, Standing.WAITING):
+        said.append(Said(c.RECONCILING, "True", verdict.reason, verdict.message))
+    if verdict.standing is Standing.STALLED:
+        said.append(Said(c.STALLED, "True", verdict.reason, verdict.message))
+    return said
+
+
+def conditions(
+    said: Iterable[Said], before: Sequence[Mapping[str, Any]], generation: int, now: datetime
+) -> list[dict[str, Any]]:
+    """The list as it stands in a status. A condition whose status does not change keeps the time of its last change."""
+    known = {condition["type"]: condition for condition in before}
+    return [_condition(each, known.get(each.type), generation, now) for each in said]
+
+
+def _condition(said: Said, before: Mapping[str, Any] | None, generation: int, now: datetime) -> dict[str, Any]:
+    since = before.get("lastTransitionTime") if before and before.get("status") == said.status else None
+    return {
+        "type": said.type,
+        "status": said.status,
+        "reason": said.reason,
+        "message": said.message[:MESSAGE_LIMIT],
+        "lastTransitionTime": since or timestamp(now),
+        "observedGeneration": generation,
+    }
+
+
+def timestamp(at: datetime) -> str:
+    """As Kubernetes writes it: UTC, to the second."""
+    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
