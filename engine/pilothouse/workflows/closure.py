@@ -62,12 +62,12 @@ def freeze(
 
     `agents` and `config_maps` are those of its namespace. Raises Failed(F-ENV) naming what is missing.
     """
-    invoked = {name: _agent(name, agents) for name in invoked(workflow)}
+    frozen = {name: _agent(name, agents) for name in invoked(workflow)}
     data: dict[str, dict[str, str]] = {}
-    for spec in (workflow, *invoked.values()):
+    for spec in (workflow, *frozen.values()):
         for ref in config_refs(spec):
             data.setdefault(ref.name, {})[ref.key] = _text(ref, config_maps)
-    return Closure(workflow, invoked, data)
+    return Closure(workflow, frozen, data)
 
 
 def invoked(workflow: WorkflowSpec) -> list[str]:
