@@ -9,16 +9,20 @@ project = tomllib.load(open('/pyproject.toml', 'rb'))['project']; \
 extras = project['optional-dependencies']; \
 print(*project['dependencies'], *extras['local'], *extras['operator'], sep='\\n', file=open('/requirements.txt', 'w'))"]
 
-# The environment gets no pip of its own: that of /build installs into it. Byte code is checked by content, not by time:
-# a copied layer keeps it valid, and nobody can write it later.
+# The environment gets no pip of its own: that of /build installs into it. Where the way to a package index needs them, the
+# build is given pip's configuration and the roots to trust as secrets, which no layer keeps.
+# Byte code is checked by nobody: its sources cannot change, and no process may write it later.
 FROM python:3.13-slim-trixie AS dependencies
 COPY constraints.txt /
 COPY --from=requirements /requirements.txt /
-RUN python3 -m venv /build \
+RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=roots \
+    python3 -m venv /build \
  && python3 -m venv --without-pip /opt/pilothouse \
  && /build/bin/python -m pip --python /opt/pilothouse/bin/python install --no-cache-dir --no-compile --only-binary :all: \
       --constraint /constraints.txt --requirement /requirements.txt \
  && /build/bin/python -m pip install --no-cache-dir --only-binary :all: --constraint /constraints.txt hatchling \
+ # cel-expr-python's wheel carries its build folder along.
+ && rm -rf /opt/pilothouse/lib/python3.13/site-packages/bazel-project \
  && /opt/pilothouse/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/pilothouse/lib
 
 FROM dependencies AS code

@@ -7,11 +7,12 @@ local := scripts/setup local
 dev   := scripts/setup dev
 test  := scripts/setup test
 bench := scripts/setup bench
+cluster := $(dev) python -m e2e.cluster
 
-.PHONY: help run test soak check format lint types imports drift budgets hygiene bench crds fmt clean
+.PHONY: help run test soak check format lint types imports drift budgets hygiene bench crds fmt clean e2e cluster-up cluster-down image
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Run an example workflow on this machine, with an embedded PostgreSQL
 	@$(local) pilothouse run -f examples/release-notes.yaml
@@ -38,6 +39,18 @@ budgets:
 	@$(dev) python scripts/budgets.py
 hygiene:
 	@$(dev) python scripts/hygiene.py
+
+e2e: ## Run the tests that need a cluster; KEEP=1 leaves the cluster running
+	@$(cluster) with $(if $(KEEP),--keep) -- pytest e2e $(ARGS)
+
+cluster-up: ## Make a one-node Kubernetes cluster on this machine, or what is missing of it
+	@$(cluster) up
+
+cluster-down: ## Remove the cluster
+	@$(cluster) down
+
+image: ## Build the image, and take it onto the cluster's node if there is one
+	@$(cluster) image
 
 bench: ## Measure against peers and limits; prints each ratio beside its target
 	@$(bench) python -m bench

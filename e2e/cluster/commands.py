@@ -25,7 +25,7 @@ def run(
 ) -> str:
     """Runs a program to its end and returns its stdout.
 
-    Raises ClusterError with the end of its output if it cannot be started, fails, or runs longer than `timeout` seconds.
+    Raises ClusterError with the end of its output if it cannot be started, fails or runs longer than `timeout` seconds.
     """
     words = [str(word) for word in command]
     try:
@@ -50,13 +50,15 @@ def succeeds(*command: str | Path, env: Mapping[str, str] | None = None, timeout
     return True
 
 
-def wait_for(what: str, holds: Callable[[], bool], seconds: float, hint: Callable[[], str] = lambda: "") -> None:
-    """Returns once `holds()`, asked five times a second; raises ClusterError with `hint()` after `seconds`."""
+def wait_for(
+    what: str, holds: Callable[[], bool], seconds: float, hint: Callable[[], str] = lambda: "", pause: float = 0.2
+) -> None:
+    """Returns once `holds()`, asked every `pause` seconds; raises ClusterError with `hint()` after `seconds`."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
             raise ClusterError(f"{what}: not so after {seconds:.0f} s\n{hint()}".rstrip())
-        time.sleep(0.2)
+        time.sleep(pause)
 
 
 def tail(text: str) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from e2e.cluster.errors import ClusterError
 
+# The variable that names another cluster to the command line and to the tests.
+NAME_VARIABLE = "PILOTHOUSE_E2E_CLUSTER"
 DEFAULT_NAME = "ph"
 CONTEXT = "pilothouse-e2e"
 

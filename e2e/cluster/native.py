@@ -97,7 +97,7 @@ class NativeCluster:
         return State("native", self._layout.server, programs, options.mutating_admission_policy, state.boot())
 
     def _continue_or_clear(self, options: Options) -> None:
-        """Leaves what an interrupted or disturbed cluster can go on with; otherwise clears the place and lays the base."""
+        """Leaves what an interrupted cluster can go on with; otherwise clears the place and lays the base anew."""
         record, wanted = State.load(self._layout), self._record(options)
         if not self._can_continue(record, wanted):
             self.down()
@@ -137,7 +137,7 @@ class NativeCluster:
             program = programs / component.program
             words = (str(program) if program.exists() else component.program, *component.arguments)
             command = (*network.entering(self._layout), *words)
-            processes.start(self._layout.run, component.name, command, self._log(component))
+            processes.start(self._layout.run, component.name, command, component.program, self._log(component))
 
     def _make_objects(self) -> None:
         addresses = {"dns_service": self._layout.dns_service, "address": self._layout.address}

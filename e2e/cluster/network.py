@@ -30,8 +30,8 @@ def make(layout: Layout) -> None:
     run("ip", "-n", layout.name, "link", "set", inside, "up")
     run("ip", "-n", layout.name, "link", "set", "lo", "up")
     run(*entering(layout), "sysctl", "-qw", "net.ipv4.ip_forward=1")
-    # Without a route the API server's connection to a Service fails before kube-proxy's rules can redirect it: no webhook
-    # is reached, and one that says `failurePolicy: Ignore` is silently passed by.
+    # Without a route the API server's connection to a Service fails before kube-proxy's rules can redirect it: no
+    # webhook is reached, and one that says `failurePolicy: Ignore` is silently passed by.
     run("ip", "-n", layout.name, "route", "add", layout.services, "dev", inside)
 
 

@@ -1,5 +1,5 @@
-"""The keys and certificates of a native cluster: two authorities, what each component shows of itself, and the key that signs
-service account tokens. OpenSSL makes them; they last as long as the cluster."""
+"""The keys and certificates of a native cluster: two authorities, what each component shows of itself, and the key that
+signs service account tokens. OpenSSL makes them; they last as long as the cluster."""
 
 import os
 import shutil

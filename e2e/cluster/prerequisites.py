@@ -1,4 +1,4 @@
-"""What a native cluster needs of this machine beyond Go: Linux, root and Debian's packages, which it installs itself."""
+"""What a native cluster needs of this machine beyond Go: Linux, root, and Debian's packages, which are installed."""
 
 import os
 import shutil

@@ -1,8 +1,8 @@
 """The processes of a native cluster, found again by a mark in their environment.
 
-There are no pid files. A process is the cluster's if its environment names the cluster's folder; it is the component X if it says
-so too and runs X's program. That stays true whatever was killed or rebooted, and a reused process id cannot be
-mistaken: signals go through a pidfd, which is opened before the mark is read.
+There are no pid files. A process is the cluster's if its environment names the cluster's folder; it is the component X
+if it says so too and runs X's program. That stays true whatever was killed or rebooted, and a reused process id cannot
+be mistaken: signals go through a pidfd, which is opened before the mark is read.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.cluster.commands import wait_for
 from e2e.cluster.errors import ClusterError
 
 _CLUSTER = "PILOTHOUSE_CLUSTER"
@@ -30,8 +31,11 @@ class Process:
     program: str
 
 
-def start(cluster: Path, component: str, command: Sequence[str], log: Path) -> int:
-    """Starts a process that outlives this one and bears the mark; returns its id. Its output is appended to `log`."""
+def start(cluster: Path, component: str, command: Sequence[str], program: str, log: Path) -> None:
+    """Starts a process that outlives this one and bears the mark; its output is appended to `log`.
+
+    Returns once the command has become `program` (nsenter comes first), or has ended.
+    """
     environment = {"PATH": _PATH, "HOME": str(Path.home()), _CLUSTER: str(cluster), _COMPONENT: component}
     with log.open("ab") as output:
         started = subprocess.Popen(
@@ -42,7 +46,13 @@ def start(cluster: Path, component: str, command: Sequence[str], log: Path) -> i
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return started.pid
+    entry = Path("/proc") / str(started.pid)
+
+    def begun() -> bool:
+        process = _read(entry, cluster)
+        return started.poll() is not None or (process is not None and process.program == program)
+
+    wait_for(f"{component} runs {program}", begun, seconds=10, pause=0.005)
 
 
 def marked(cluster: Path) -> list[Process]:
@@ -101,10 +111,7 @@ def _read(entry: Path, cluster: Path) -> Process | None:
         command = (entry / "cmdline").read_bytes().split(b"\0")
     except OSError:  # ended meanwhile, or another user's
         return None
-    if f"{_CLUSTER}={cluster}".encode() not in environment:
+    marks = dict(word.decode(errors="replace").partition("=")[::2] for word in environment)
+    if marks.get(_CLUSTER) != str(cluster):
         return None
-    component = next((word[len(_COMPONENT) + 1 :] for word in environment if word.startswith(_MARK)), b"")
-    return Process(int(entry.name), component.decode(), Path(command[0].decode()).name)
-
-
-_MARK = f"{_COMPONENT}=".encode()
+    return Process(int(entry.name), marks.get(_COMPONENT, ""), Path(command[0].decode(errors="replace")).name)

@@ -30,8 +30,8 @@ def refusal(have: Version, need: Version, *, local: bool) -> str | None:
         return f"Go {_shown(OLDEST)} or later is needed to compile Kubernetes; `go version` says {_shown(have)}"
     if local and have < need:
         return (
-            f"a module asks for Go {_shown(need)}; `go version` says {_shown(have)}, and GOTOOLCHAIN=local forbids Go to "
-            f"fetch it: install Go {_shown(need)}, or set GOTOOLCHAIN=auto"
+            f"a module asks for Go {_shown(need)}; `go version` says {_shown(have)}, and GOTOOLCHAIN=local forbids Go "
+            f"to fetch it: install Go {_shown(need)}, or set GOTOOLCHAIN=auto"
         )
     return None
 

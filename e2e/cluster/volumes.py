@@ -1,4 +1,4 @@
-"""The volumes of a native cluster: folders of this machine, made beforehand, as there is nothing that makes them on demand."""
+"""The volumes of a native cluster: folders of this machine, made beforehand, as nothing makes them on demand."""
 
 import json
 import shutil
