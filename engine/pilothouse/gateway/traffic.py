@@ -10,6 +10,7 @@ from collections.abc import MutableMapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pilothouse.gateway.answers import json_answer
@@ -91,9 +92,7 @@ _BROKEN = problem("InternalError", "the gateway failed; its log says where")
 def _route(scope: MutableMapping[str, Any]) -> str:
     """The route's pattern, so that no path that somebody made up becomes a label."""
     route = scope.get("route")
-    if route is None or "endpoint" not in scope:
-        return "none"
-    return f"{scope.get('root_path', '')}{route.path}"
+    return f"{scope.get('root_path', '')}{route.path}" if isinstance(route, Route) else "none"
 
 
 def _broken(error: Exception) -> dict[str, Any]:

@@ -1,0 +1,154 @@
+"""The bodies of requests are bounded: in size, in number at a time, and in the time that they may take."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from starlette.requests import Request
+
+from pilothouse.gateway.bodies import LARGE_AT_ONCE, Bodies
+from pilothouse.gateway.refusals import Busy, TooSlow
+from pilothouse.store.remote.wire import LARGE, LIMITS, PATH, SMALL
+from tests.gateway.desk import Desk
+from tests.gateway.serving import CA
+
+MiB = 1024 * 1024
+
+
+def test_small_requests_take_8_mib_and_those_with_values_72() -> None:
+    assert {name: limit // MiB for name, limit in LIMITS.items()} == {
+        "open_session": 8,
+        "append": 72,
+        "tool_calls": 8,
+        "intend": 72,
+        "record": 72,
+        "put_blob": 72,
+        "get_blob": 8,
+        "finish": 72,
+    }
+
+
+@asynccontextmanager
+async def raw(desk: Desk) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection on which a test says what no client of ours would."""
+    host, port = desk.url.removeprefix("https://").split(":")
+    reader, writer = await asyncio.open_connection(
+        host, int(port), ssl=ssl.create_default_context(cadata=CA), server_hostname="localhost"
+    )
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def head(desk: Desk, method: str, size: str, token: str | None = None) -> bytes:
+    token = token or await desk.token()
+    return (
+        f"POST {PATH}/{method} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {token}\r\n{size}\r\n\r\n"
+    ).encode()
+
+
+@pytest.mark.parametrize("method", LIMITS)
+async def test_a_request_that_says_it_is_too_large_is_refused_before_it_is_sent(desk: Desk, method: str) -> None:
+    async with raw(desk) as (reader, writer):
+        writer.write(await head(desk, method, f"Content-Length: {LIMITS[method] + 1}"))
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert f"more than the {LIMITS[method]:,} bytes that this route takes".encode() in answer
+
+
+async def test_a_request_that_does_not_say_its_size_is_cut_off_at_the_limit(desk: Desk) -> None:
+    chunk = b"100000\r\n" + b" " * MiB + b"\r\n"
+    async with raw(desk) as (reader, writer):
+        writer.write(await head(desk, "open_session", "Transfer-Encoding: chunked"))
+        answering = asyncio.ensure_future(reader.read())
+        sent = 0
+        while not answering.done():
+            writer.write(chunk)
+            sent += 1
+            await _drained(writer)
+            assert sent < 100, "the gateway takes it all"
+        answer = await answering
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert sent > 8
+
+
+async def _drained(writer: asyncio.StreamWriter) -> None:
+    try:
+        await writer.drain()
+    except ConnectionError:
+        await asyncio.sleep(0)
+
+
+async def test_the_largest_body_that_a_route_takes_is_taken(desk: Desk) -> None:
+    answer = await desk.post("put_blob", await desk.token(), bytes(LARGE))
+    assert (answer.status_code, answer.json()["size"]) == (200, LARGE)
+
+
+async def test_a_stranger_is_refused_before_a_byte_of_his_body_is_read(desk: Desk) -> None:
+    async with raw(desk) as (reader, writer):
+        writer.write(await head(desk, "put_blob", f"Content-Length: {LARGE}", token="made-up"))
+        answer = await reader.readuntil(b"}")
+    assert answer.startswith(b"HTTP/1.1 401 ")
+
+
+class Uploads:
+    """Requests of a given size whose bodies come only when a test lets them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.arrives = asyncio.Event()
+
+    def request(self) -> Request:
+        async def receive() -> dict[str, object]:
+            await self.arrives.wait()
+            return {"type": "http.request", "body": b"x", "more_body": False}
+
+        headers = [(b"content-length", str(self.size).encode())]
+        return Request({"type": "http", "headers": headers}, receive)
+
+
+async def use(bodies: Bodies, uploads: Uploads, held: asyncio.Event | None = None) -> bytes:
+    async with bodies.body_of(uploads.request(), LARGE) as body:
+        if held:
+            await held.wait()
+        return body
+
+
+async def test_more_large_bodies_than_memory_holds_wait_for_their_turn_and_small_ones_do_not() -> None:
+    bodies, large, small = Bodies(), Uploads(SMALL + 1), Uploads(SMALL)
+    large.arrives.set()
+    small.arrives.set()
+    held = asyncio.Event()
+    in_use = [asyncio.create_task(use(bodies, large, held)) for _ in range(LARGE_AT_ONCE)]
+    waiting = asyncio.create_task(use(bodies, large))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert await use(bodies, small) == b"x"
+    assert not waiting.done(), "one is held until its request was served, not just read"
+    held.set()
+    await asyncio.gather(*in_use, waiting)
+
+
+async def test_who_waits_too_long_for_a_turn_is_asked_to_come_again() -> None:
+    bodies, uploads = Bodies(patience=0.01), Uploads(LARGE)
+    uploads.arrives.set()
+    held = asyncio.Event()
+    in_use = [asyncio.create_task(use(bodies, uploads, held)) for _ in range(LARGE_AT_ONCE)]
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await use(bodies, uploads)
+    held.set()
+    await asyncio.gather(*in_use)
+    assert await use(bodies, uploads) == b"x", "the turns are free again"
+
+
+async def test_a_body_that_never_comes_gives_its_turn_back() -> None:
+    bodies, never, uploads = Bodies(patience=0.01), Uploads(LARGE), Uploads(LARGE)
+    uploads.arrives.set()
+    for _ in range(LARGE_AT_ONCE + 1):
+        with pytest.raises(TooSlow):
+            await use(bodies, never)
+    assert await use(bodies, uploads) == b"x"
