@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
+from pilothouse.cli.reading import RunReader
 from pilothouse.records.events import Event, EventType
 from pilothouse.records.runs import RunRef
 from pilothouse.store.errors import StoreUnavailable
-from pilothouse.store.ports import RunStore
 
 ENDS = frozenset({EventType.RUN_SUCCEEDED, EventType.RUN_FAILED, EventType.RUN_CANCELLED})
 """The events that end a run; one of them is its last."""
@@ -21,7 +21,7 @@ OUTAGE_PAUSE = 1.0
 _PAGE = 1_000
 
 
-async def recorded(store: RunStore, run: RunRef, after: int = 0) -> AsyncIterator[Event]:
+async def recorded(store: RunReader, run: RunRef, after: int = 0) -> AsyncIterator[Event]:
     """The events after `after` that are recorded now."""
     while page := await store.events(run, after, _PAGE):
         for event in page:
@@ -31,7 +31,7 @@ async def recorded(store: RunStore, run: RunRef, after: int = 0) -> AsyncIterato
         after = page[-1].seq
 
 
-async def follow(store: RunStore, run: RunRef, after: int = 0) -> AsyncIterator[Event]:
+async def follow(store: RunReader, run: RunRef, after: int = 0) -> AsyncIterator[Event]:
     """The events after `after` as they are recorded, up to the one that ends the run. Waits through an outage."""
     while True:
         try:

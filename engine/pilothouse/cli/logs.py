@@ -8,33 +8,26 @@ from typing import Any
 from uuid import UUID
 
 from pilothouse.cli.command import CommandError, complete
-from pilothouse.cli.names import find_run
 from pilothouse.cli.printing import print_text
-from pilothouse.cli.where import Where
-from pilothouse.records.runs import Attempt, RunRef
+from pilothouse.cli.reading import Reading, Source
+from pilothouse.records.runs import Attempt, Run
 from pilothouse.records.sessions import Entry
-from pilothouse.store.ports import RunStore
 from pilothouse.workflows.commands import frames
-from pilothouse.workflows.local.place import Place
-
-POLL = 0.3
-"""Seconds between two looks at the output of running commands, of which nothing tells."""
 
 
-def logs(where: Where, name: str, step: str | None, follow: bool, namespace: str) -> int:
+def logs(source: Source, name: str, step: str | None, follow: bool, namespace: str | None) -> int:
     """`pilothouse logs`."""
 
     async def command() -> int:
-        async with where.store() as store:
-            run = await find_run(store, name, namespace)
-            reader = _Reader(where, store, run.ref, step)
+        async with source.reading(namespace) as reading:
+            run = await reading.find(name)
+            reader = _Reader(reading, run, step)
             await reader.check()
             while True:
-                over = (await store.snapshot(run.ref)).run.state.final
-                await reader.print_new(last=over or not follow)
+                over = await reader.print_new(follow)
                 if over or not follow:
                     return 0
-                await asyncio.sleep(POLL)
+                await asyncio.sleep(reading.poll)
 
     return complete(command)
 
@@ -43,30 +36,40 @@ def logs(where: Where, name: str, step: str | None, follow: bool, namespace: str
 class _Output:
     """What was printed of one attempt's output."""
 
-    frames: int = 0
+    printed: int = 0
     open_lines: dict[str, str] = field(default_factory=dict)
     complete: bool = False
 
     def lines(self, data: bytes) -> Iterator[str]:
-        """The lines that have ended since the last look."""
-        texts = [(key, body) for key, body in frames.decode(data) if key in {"out", "err"}]
-        for key, text in texts[self.frames :]:
-            *lines, self.open_lines[key] = (self.open_lines.get(key, "") + text).split("\n")
-            yield from lines
-        self.frames = max(self.frames, len(texts))
+        """The lines that have ended since the last look. A log that does not begin with a frame is that of a user's
+        image, as its container printed it."""
+        framed = next(frames.decode(data.split(b"\n", 1)[0]), None) is not None
+        return self._framed(data) if framed else self._plain(data)
 
     def rest(self) -> Iterator[str]:
         """The last lines, where no newline ends them."""
         yield from filter(None, self.open_lines.values())
         self.open_lines.clear()
 
+    def _framed(self, data: bytes) -> Iterator[str]:
+        texts = [(key, body) for key, body in frames.decode(data) if key in {"out", "err"}]
+        for key, text in texts[self.printed :]:
+            *lines, self.open_lines[key] = (self.open_lines.get(key, "") + text).split("\n")
+            yield from lines
+        self.printed = max(self.printed, len(texts))
+
+    def _plain(self, data: bytes) -> Iterator[str]:
+        *lines, self.open_lines["out"] = data.decode("utf-8", "replace").split("\n")
+        yield from lines[self.printed :]
+        self.printed = max(self.printed, len(lines))
+
 
 class _Reader:
     """Remembers what was printed of each attempt and session."""
 
-    def __init__(self, where: Where, store: RunStore, run: RunRef, step: str | None) -> None:
-        self._where = where
-        self._store = store
+    def __init__(self, reading: Reading, run: Run, step: str | None) -> None:
+        self._reading = reading
+        self._store = reading.store
         self._run = run
         self._step = step
         self._outputs: dict[UUID, _Output] = {}
@@ -74,23 +77,26 @@ class _Reader:
         self._steps: dict[UUID, str] = {}
 
     async def check(self) -> None:
-        steps = [str(id_) for id_ in (await self._store.snapshot(self._run)).steps]
+        steps = [str(id_) for id_ in (await self._store.snapshot(self._run.ref)).steps]
         if self._step is not None and self._step not in steps:
             raise CommandError(f"the run has no step `{self._step}`; its steps are: {', '.join(steps)}")
 
-    async def print_new(self, last: bool) -> None:
-        """What came since the last look; with `last`, also lines that no newline ends yet."""
-        sessions = await self._store.sessions(self._run)  # first, so that each entry's attempt is known
-        for attempt in await self._store.attempts(self._run):
+    async def print_new(self, follow: bool) -> bool:
+        """What came since the last look. True where the run was over before, so that nothing more comes. Lines that
+        no newline ends yet wait for their ends if there is another look."""
+        over = (await self._store.snapshot(self._run.ref)).run.state.final
+        sessions = await self._store.sessions(self._run.ref)  # before attempts, so that each entry's attempt is known
+        for attempt in await self._store.attempts(self._run.ref):
             self._steps[attempt.ref.attempt] = str(attempt.step)
             output = self._outputs.setdefault(attempt.ref.attempt, _Output())
             if self._wanted(str(attempt.step)) and not output.complete:
-                await self._print_output(attempt, output, last)
+                await self._print_output(attempt, output, over or not follow)
         for session in sessions:
             printed = self._entries.get(session.id, 0)
             for entry in session.entries[printed:]:
                 self._print_entry(entry)
             self._entries[session.id] = len(session.entries)
+        return over
 
     async def _print_output(self, attempt: Attempt, output: _Output, last: bool) -> None:
         for line in output.lines(await self._data(attempt)):
@@ -101,8 +107,8 @@ class _Reader:
 
     async def _data(self, attempt: Attempt) -> bytes:
         if attempt.log is not None:
-            return await self._store.get_blob(self._run.tenant, attempt.log.digest)
-        return await asyncio.to_thread(Place.of(self._where.attempts, attempt).data)
+            return await self._store.get_blob(self._run.ref.tenant, attempt.log.digest)
+        return await self._reading.output(self._run, attempt)
 
     def _print_entry(self, entry: Entry) -> None:
         step = self._steps.get(entry.attempt, "")

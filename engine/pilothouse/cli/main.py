@@ -3,12 +3,15 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pilothouse import __version__
 from pilothouse.records.states import Shutdown
+
+if TYPE_CHECKING:
+    from pilothouse.cli.reading import Source
 
 app = typer.Typer(
     name="pilothouse",
@@ -43,14 +46,44 @@ Dsn = Annotated[
 ]
 
 
-def _namespace(name: str) -> str:
-    if re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) is None:
+def _namespace(name: str | None) -> str | None:
+    if name is not None and re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) is None:
         raise typer.BadParameter("a namespace is at most 63 lower-case letters, digits and -")
     return name
 
 
 Namespace = Annotated[
     str, typer.Option("-n", "--namespace", callback=_namespace, help="The namespace of what names none.")
+]
+AnyNamespace = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        callback=_namespace,
+        help="The namespace of the runs.",
+        show_default="default; of a cluster, its context's",
+    ),
+]
+Context = Annotated[str | None, typer.Option("--context", help="Read a cluster: this context of the kubeconfig.")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", help="Read a cluster: this file's.", show_default="as kubectl finds it"),
+]
+Gateway = Annotated[
+    str | None,
+    typer.Option(
+        "--gateway",
+        metavar="NAMESPACE/SERVICE|URL",
+        help="Read a cluster: through this gateway.",
+        show_default="pilothouse/pilothouse-gateway",
+    ),
+]
+TokenFile = Annotated[
+    str | None,
+    typer.Option(
+        "--token-file", metavar="FILE|-", help="Read a cluster: by this token.", show_default="the context's own"
+    ),
 ]
 Output = Annotated[Format, typer.Option("-o", "--output", help="How the result is printed.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
@@ -122,58 +155,79 @@ def validate(filename: Files) -> None:
 
 @app.command("get")
 def get_(
+    options: typer.Context,
     run: MaybeRun = None,
     output: Output = Format.TEXT,
-    namespace: Namespace = "default",
+    namespace: AnyNamespace = None,
     state: State = None,
     dsn: Dsn = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    gateway: Gateway = None,
+    token_file: TokenFile = None,
 ) -> None:
     """List the runs, or show one."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.where import Where
 
-    _exit(command.get(Where.of(state, dsn), run, namespace, output.value))
+    _exit(command.get(_source(options), run, namespace, output.value))
 
 
 @app.command()
-def describe(run: RunName, namespace: Namespace = "default", state: State = None, dsn: Dsn = None) -> None:
+def describe(
+    options: typer.Context,
+    run: RunName,
+    namespace: AnyNamespace = None,
+    state: State = None,
+    dsn: Dsn = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    gateway: Gateway = None,
+    token_file: TokenFile = None,
+) -> None:
     """Tell all there is to tell of a run: steps, attempts, failures, events."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.where import Where
 
-    _exit(command.describe(Where.of(state, dsn), run, namespace))
+    _exit(command.describe(_source(options), run, namespace))
 
 
 @app.command()
 def logs(
+    options: typer.Context,
     run: RunName,
     step: Annotated[str | None, typer.Argument(help="Only this step.")] = None,
     follow: Follow = False,
-    namespace: Namespace = "default",
+    namespace: AnyNamespace = None,
     state: State = None,
     dsn: Dsn = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    gateway: Gateway = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Print what the steps of a run printed, and what its agents said and did."""
     from pilothouse.cli import logs as command
-    from pilothouse.cli.where import Where
 
-    _exit(command.logs(Where.of(state, dsn), run, step, follow, namespace))
+    _exit(command.logs(_source(options), run, step, follow, namespace))
 
 
 @app.command()
 def events(
+    options: typer.Context,
     run: RunName,
     follow: Follow = False,
     output: Output = Format.TEXT,
-    namespace: Namespace = "default",
+    namespace: AnyNamespace = None,
     state: State = None,
     dsn: Dsn = None,
+    context: Context = None,
+    kubeconfig: Kubeconfig = None,
+    gateway: Gateway = None,
+    token_file: TokenFile = None,
 ) -> None:
     """Print the events of a run in order."""
     from pilothouse.cli import show as command
-    from pilothouse.cli.where import Where
 
-    _exit(command.events(Where.of(state, dsn), run, follow, namespace, output.value))
+    _exit(command.events(_source(options), run, follow, namespace, output.value))
 
 
 @app.command()
@@ -189,6 +243,25 @@ def migrate(state: State = None, dsn: Dsn = None) -> None:
 def version() -> None:
     """Print the version."""
     typer.echo(f"pilothouse {__version__}")
+
+
+def _source(options: typer.Context) -> "Source":
+    """Where the runs are that a command shows: a cluster where an option of one was given, else this machine."""
+    given = options.params
+    cluster = {name: given[name] for name in ("context", "kubeconfig", "gateway", "token_file")}
+    if all(value is None for value in cluster.values()):
+        from pilothouse.cli.where import Where
+
+        return Where.of(given["state"], given["dsn"])
+    for name in ("state", "dsn"):
+        source = options.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise typer.BadParameter(
+                f"--{name} names runs of this machine, and another option a cluster: give one of them"
+            )
+    from pilothouse.cli.cluster import Cluster
+
+    return Cluster(**cluster)
 
 
 def _exit(code: int) -> None:

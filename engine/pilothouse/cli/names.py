@@ -1,5 +1,6 @@
 """Names: how users call a namespace's runs, and which they mean."""
 
+from collections.abc import Sequence
 from uuid import UUID, uuid5
 
 from pilothouse.cli.command import CommandError
@@ -9,7 +10,9 @@ from pilothouse.store.ports import RunStore
 DEFAULT_NAMESPACE = "default"
 """The namespace of objects and commands that name none."""
 
-_ID_BEGINNING = 8
+ID_BEGINNING = 8
+"""Characters of an id by which a run may be called."""
+
 _ALL = 100_000
 
 
@@ -25,8 +28,13 @@ async def find_run(store: RunStore, name: str, namespace: str) -> Run:
     runs = await store.runs(tenant, workflow=workflow, limit=_ALL if slash else 1)
     if slash:
         runs = [run for run in runs if str(run.number) == number]
-    if not runs and len(name) >= _ID_BEGINNING:
+    if not runs and len(name) >= ID_BEGINNING:
         runs = [run for run in await store.runs(tenant, limit=_ALL) if str(run.ref.run).startswith(name)]
+    return the_one(runs, name, namespace)
+
+
+def the_one(runs: Sequence[Run], name: str, namespace: str) -> Run:
+    """The run that was found by that name. Raises CommandError where it is none, or one of several."""
     if not runs:
         raise CommandError(f"there is no run `{name}` in namespace {namespace}; see `pilothouse get`")
     if len(runs) > 1:

@@ -5,12 +5,12 @@ from textwrap import indent
 
 from pilothouse.cli.names import name_of
 from pilothouse.cli.printing import duration, print_data, print_text
+from pilothouse.cli.reading import RunReader
 from pilothouse.cli.view import output_values, run_view
 from pilothouse.records.runs import Run, RunRef
-from pilothouse.store.ports import RunStore
 
 
-async def print_result(store: RunStore, ref: RunRef, output: str) -> None:
+async def print_result(store: RunReader, ref: RunRef, output: str) -> None:
     """The run's state, failure and outputs."""
     snapshot = await store.snapshot(ref)
     if output != "text":
@@ -24,7 +24,7 @@ async def print_result(store: RunStore, ref: RunRef, output: str) -> None:
     await print_outputs(store, run)
 
 
-async def print_outputs(store: RunStore, run: Run) -> None:
+async def print_outputs(store: RunReader, run: Run) -> None:
     """Each output under its name: a text as it is, anything else as JSON."""
     if run.outputs:
         print_text("\nOutputs:")

@@ -6,38 +6,39 @@ from datetime import datetime
 
 from pilothouse.cli.command import complete
 from pilothouse.cli.following import follow, recorded
-from pilothouse.cli.names import find_run, name_of, tenant_of
+from pilothouse.cli.names import name_of
 from pilothouse.cli.printing import duration, print_data, print_table, print_text
 from pilothouse.cli.progress import event_line
+from pilothouse.cli.reading import Reading, RunReader, Source
 from pilothouse.cli.result import print_outputs
-from pilothouse.cli.view import event_view, run_view, settled, summary_view
-from pilothouse.cli.where import Where
+from pilothouse.cli.view import event_view, progress, run_view, settled, summary_view
 from pilothouse.records.events import Event
-from pilothouse.records.runs import Attempt, Snapshot, Step
-from pilothouse.store.ports import RunStore
+from pilothouse.records.runs import Attempt, Run, Snapshot, Step
+
+_HEADS = ("RUN", "STATE", "PROGRESS", "AGE", "TOOK")
 
 
-def get(where: Where, name: str | None, namespace: str, output: str) -> int:
+def get(source: Source, name: str | None, namespace: str | None, output: str) -> int:
     """`pilothouse get`."""
 
     async def command() -> int:
-        async with where.store() as store:
+        async with source.reading(namespace) as reading:
             if name is None:
-                await _list(store, namespace, output)
+                await _list(reading, output)
             else:
-                run = await find_run(store, name, namespace)
-                await _one(store, await store.snapshot(run.ref), output)
+                run = await reading.find(name)
+                await _one(reading.store, await reading.store.snapshot(run.ref), output)
         return 0
 
     return complete(command)
 
 
-def describe(where: Where, name: str, namespace: str) -> int:
+def describe(source: Source, name: str, namespace: str | None) -> int:
     """`pilothouse describe`."""
 
     async def command() -> int:
-        async with where.store() as store:
-            run = await find_run(store, name, namespace)
+        async with source.reading(namespace) as reading:
+            run, store = await reading.find(name), reading.store
             snapshot = await store.snapshot(run.ref)
             _describe_run(snapshot)
             print_text("\nSteps:")
@@ -53,45 +54,43 @@ def describe(where: Where, name: str, namespace: str) -> int:
     return complete(command)
 
 
-def events(where: Where, name: str, follow_on: bool, namespace: str, output: str) -> int:
+def events(source: Source, name: str, follow_on: bool, namespace: str | None, output: str) -> int:
     """`pilothouse events`. As data, one object a line or document, so that it can be followed as well."""
 
     async def command() -> int:
-        async with where.store() as store:
-            run = await find_run(store, name, namespace)
-            async for event in follow(store, run.ref) if follow_on else recorded(store, run.ref):
+        async with source.reading(namespace) as reading:
+            run, read = await reading.find(name), follow if follow_on else recorded
+            async for event in read(reading.store, run.ref):
                 _print_event(event, output)
         return 0
 
     return complete(command)
 
 
-async def _list(store: RunStore, namespace: str, output: str) -> None:
-    runs = await store.runs(await tenant_of(store, namespace))
-    snapshots = [await store.snapshot(run.ref) for run in runs]
+async def _list(reading: Reading, output: str) -> None:
+    lines = await reading.lines()
     if output != "text":
-        print_data([summary_view(snapshot) for snapshot in snapshots], output)
-    elif not snapshots:
-        print_text(f"no runs in namespace {namespace}")
+        print_data([summary_view(line) for line in lines], output)
+    elif not lines:
+        print_text(f"no runs in namespace {reading.namespace}")
     else:
-        print_table(("RUN", "STATE", "PROGRESS", "AGE", "TOOK"), map(_row, snapshots))
+        print_table(_HEADS, [_row(line.run, progress(line), line.now) for line in lines])
 
 
-async def _one(store: RunStore, snapshot: Snapshot, output: str) -> None:
+async def _one(store: RunReader, snapshot: Snapshot, output: str) -> None:
     if output != "text":
         print_data(await run_view(store, snapshot), output)
         return
-    print_table(("RUN", "STATE", "PROGRESS", "AGE", "TOOK"), [_row(snapshot)])
+    print_table(_HEADS, [_row(snapshot.run, settled(snapshot.steps.values()), snapshot.now)])
     print_text("")
     _steps(snapshot)
     await print_outputs(store, snapshot.run)
 
 
-def _row(snapshot: Snapshot) -> Sequence[str]:
-    run = snapshot.run
-    end = run.finished_at or snapshot.now
-    age, took = duration(snapshot.now - run.created_at), duration(end - run.created_at)
-    return (name_of(run), run.state.value, settled(snapshot.steps.values()), age, took)
+def _row(run: Run, progress: str, now: datetime) -> Sequence[str]:
+    end = run.finished_at or now
+    age, took = duration(now - run.created_at), duration(end - run.created_at)
+    return (name_of(run), run.state.value, progress, age, took)
 
 
 def _describe_run(snapshot: Snapshot) -> None:

@@ -5,29 +5,31 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from pilothouse.cli.reading import RunReader
 from pilothouse.records.events import Event
 from pilothouse.records.failures import Failure
 from pilothouse.records.runs import Run, Snapshot, Step
+from pilothouse.store.history import RunLine
 from pilothouse.store.keeping import load
-from pilothouse.store.ports import RunStore
 
 
-async def run_view(store: RunStore, snapshot: Snapshot) -> dict[str, Any]:
+async def run_view(store: RunReader, snapshot: Snapshot) -> dict[str, Any]:
     """The run with its steps in order and its outputs as values."""
     run = snapshot.run
     outputs = [{"name": name, "value": value} for name, value in (await output_values(store, run)).items()]
     return {
         "workflow": run.workflow,
         "namespace": run.namespace,
-        "run": _run(snapshot),
+        "run": _run(run, settled(snapshot.steps.values())),
         "steps": [_step(step) for step in snapshot.steps.values()],
         "outputs": outputs,
     } | _failure(run.failure)
 
 
-def summary_view(snapshot: Snapshot) -> dict[str, Any]:
+def summary_view(line: RunLine) -> dict[str, Any]:
     """The run as one row of a list."""
-    return {"workflow": snapshot.run.workflow, "namespace": snapshot.run.namespace, "run": _run(snapshot)}
+    run = line.run
+    return {"workflow": run.workflow, "namespace": run.namespace, "run": _run(run, progress(line))}
 
 
 def event_view(event: Event) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def event_view(event: Event) -> dict[str, Any]:
     return {"seq": event.seq, "at": _time(event.at), "type": event.type.value} | step | {"data": dict(event.data)}
 
 
-async def output_values(store: RunStore, run: Run) -> dict[str, Any]:
+async def output_values(store: RunReader, run: Run) -> dict[str, Any]:
     """The outputs of a run by name, wherever they are kept."""
     get_blob = partial(store.get_blob, run.ref.tenant)
     return {name: await load(stored, get_blob) for name, stored in run.outputs.items()}
@@ -48,14 +50,18 @@ def settled(steps: Iterable[Step]) -> str:
     return f"{sum(step.state.final for step in every)}/{len(every)}"
 
 
-def _run(snapshot: Snapshot) -> dict[str, Any]:
-    run = snapshot.run
+def progress(line: RunLine) -> str:
+    """As `settled`."""
+    return f"{line.settled}/{line.steps}"
+
+
+def _run(run: Run, progress: str) -> dict[str, Any]:
     return {
         "id": str(run.ref.run),
         "number": run.number,
         "key": run.key,
         "state": run.state.value,
-        "progress": settled(snapshot.steps.values()),
+        "progress": progress,
         "startedAt": _time(run.created_at),
         "finishedAt": _time(run.finished_at),
     }

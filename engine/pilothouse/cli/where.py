@@ -1,14 +1,20 @@
 """Where runs of this machine are kept, and how a command gets at them."""
 
+import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pilothouse.cli.command import CommandError
+from pilothouse.cli.names import DEFAULT_NAMESPACE, find_run, tenant_of
+from pilothouse.cli.reading import Reading
+from pilothouse.records.runs import Attempt, Run, Snapshot
+from pilothouse.store.history import RunLine
 from pilothouse.store.ports import RunStore
+from pilothouse.workflows.local.place import Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +65,33 @@ class Where:
                 await migrate(dsn)
             async with open_store(dsn) as store:
                 yield store
+
+    @asynccontextmanager
+    async def reading(self, namespace: str | None) -> AsyncIterator[Reading]:
+        """The runs of a namespace, as the commands read them that show runs."""
+        async with self.store() as store:
+            yield _LocalReading(self, store, namespace or DEFAULT_NAMESPACE)
+
+
+@dataclass(frozen=True, slots=True)
+class _LocalReading:
+    where: Where
+    store: RunStore
+    namespace: str
+    poll: float = 0.3
+
+    async def find(self, name: str) -> Run:
+        return await find_run(self.store, name, self.namespace)
+
+    async def lines(self) -> Sequence[RunLine]:
+        runs = await self.store.runs(await tenant_of(self.store, self.namespace))
+        snapshots = [await self.store.snapshot(run.ref) for run in runs]
+        return [_line(snapshot) for snapshot in snapshots]
+
+    async def output(self, run: Run, attempt: Attempt) -> bytes:
+        return await asyncio.to_thread(Place.of(self.where.attempts, attempt).data)
+
+
+def _line(snapshot: Snapshot) -> RunLine:
+    settled = sum(step.state.final for step in snapshot.steps.values())
+    return RunLine(snapshot.run, len(snapshot.steps), settled, snapshot.now)

@@ -9,8 +9,9 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from pilothouse.gateway.read.rights import TOKEN_HEADER, Lacking, lacking
+from pilothouse.gateway.read.rights import Lacking, lacking
 from pilothouse.gateway.read.routes import read_routes
+from pilothouse.gateway.read.wire import TOKEN_HEADER
 from pilothouse.gateway.refusals import HANDLERS
 from pilothouse.store.history import RunHistory
 from pilothouse.store.postgres.history import open_history

@@ -9,7 +9,7 @@ from pilothouse.records.failures import Failure, FailureCode
 from pilothouse.records.runs import Run, RunRef
 from pilothouse.records.sessions import NewEntry
 from pilothouse.records.states import AttemptState, RunState, StepState
-from pilothouse.records.values import Inline, encode
+from pilothouse.records.values import Inline, Stored, encode
 from pilothouse.store.ports import RunStore
 from pilothouse.store.transitions import AttemptClosing, RunClosing, StepChange, Transition
 from pilothouse.workflows.commands import frames
@@ -54,7 +54,7 @@ async def full_run(store: RunStore, tenant: UUID, texts: tuple[str, ...] = ("hel
     begun = Transition(steps=[start(BUILD), start(TEST)], events=[NewEvent(EventType.STEP_STARTED, BUILD)])
     await store.commit(run, 1, begun)
     ends = [StepChange(BUILD, RUNNING, StepState.FAILED, failure=FAILURE), _success()]
-    outputs = {"small": Inline("ok\ud800"), "large": await store.put_blob(tenant, encode(LARGE).encode())}
+    outputs: dict[str, Stored] = {"small": Inline("ok\ud800"), "large": await store.put_blob(tenant, encode(LARGE).encode())}
     end = RunClosing(RunState.FAILED, outputs, FAILURE)
     told = [NewEvent(EventType.STEP_FAILED, BUILD, FAILURE.to_json()), NewEvent(EventType.RUN_FAILED)]
     await store.commit(run, 1, Transition(steps=ends, closings=[closing], run=end, events=told))

@@ -58,10 +58,15 @@ def maybe_number(request: Request, name: str) -> int | None:
     return int(text)
 
 
-def number(request: Request, name: str, default: int, largest: int) -> int:
-    """A number of the query, lowered to the largest that is served."""
+def after(request: Request) -> int:
+    """How many items of a list are known already."""
+    return maybe_number(request, "after") or 0
+
+
+def number(request: Request, name: str, largest: int) -> int:
+    """A number of the query, at most the largest, which is also what is meant without it."""
     given = maybe_number(request, name)
-    return default if given is None else min(given, largest)
+    return largest if given is None else min(given, largest)
 
 
 def _matching(pattern: re.Pattern[str], text: str, otherwise: str) -> str:

@@ -12,11 +12,9 @@ from starlette.responses import Response
 from pilothouse.api.base import GROUP
 from pilothouse.gateway.answers import json_answer
 from pilothouse.gateway.kubeapi import Identity, KubeApi, Unauthenticated, bearer
+from pilothouse.gateway.read.wire import TOKEN_HEADER
 from pilothouse.gateway.refusals import Forbidden
 from pilothouse.store.remote.problems import problem
-
-TOKEN_HEADER = "X-Pilothouse-Token"  # noqa: S105 - the header's name
-"""Where the token stands in a request that comes through the API server, which keeps `Authorization` to itself."""
 
 LONGEST_TOKEN = 16 * 1024
 """Characters of a token that is looked at."""

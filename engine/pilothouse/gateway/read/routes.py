@@ -41,7 +41,7 @@ WAITERS = 500
 
 
 def read_routes(history: RunHistory, kube: KubeApi) -> list[Route]:
-    """Everything below `/read/v1`."""
+    """Everything below wire.ROOT."""
     api = _ReadApi(history, kube)
     endpoints = {
         "": api.lines,
@@ -54,7 +54,7 @@ def read_routes(history: RunHistory, kube: KubeApi) -> list[Route]:
         "/{run:uuid}/sessions": api.sessions,
         "/{run:uuid}/sessions/{session:uuid}/entries": api.entries,
     }
-    return [Route(f"/read/v1/namespaces/{{namespace}}/runs{path}", endpoint) for path, endpoint in endpoints.items()]
+    return [Route(f"{wire.ROOT}/namespaces/{{namespace}}/runs{path}", endpoint) for path, endpoint in endpoints.items()]
 
 
 class _ReadApi:
@@ -68,7 +68,7 @@ class _ReadApi:
         caller = await self._caller(request)
         workflow = asked.workflow(request)
         await (caller.must_list() if workflow is None else caller.must_get(workflow, told=True))
-        limit, before = asked.number(request, "limit", RUNS, RUNS), asked.maybe_id(request, "before")
+        limit, before = asked.number(request, "limit", RUNS), asked.maybe_id(request, "before")
         first, last = asked.id_bounds(request)
         number = asked.maybe_number(request, "number")
         tenant = await self._kube.namespace_uid(caller.namespace)
@@ -80,10 +80,11 @@ class _ReadApi:
 
     async def snapshot(self, request: Request) -> Response:
         run = await self._run(request)
-        after = asked.number(request, "after", 0, asked.LARGEST)
+        after = asked.after(request)
         found = await self._history.snapshot(run.ref, after, STEPS)
         steps = [wire.step_to_json(step) for step in found.steps.values()]
-        return json_answer({"run": wire.run_to_json(found.run), "now": found.now.isoformat(), "items": steps})
+        page = {"items": steps, "more": len(steps) == STEPS}
+        return json_answer({"run": wire.run_to_json(found.run), "now": found.now.isoformat(), **page})
 
     async def attempts(self, request: Request) -> Response:
         return await self._page(
@@ -103,7 +104,7 @@ class _ReadApi:
         async def page(ref: RunRef, after: int, limit: int) -> Sequence[Any]:
             return await self._history.entries(ref, session, after, limit, ENTRIES_SIZE)
 
-        return await self._page(request, run, page, wire.entry_to_json, ENTRIES)
+        return await self._page(request, run, page, wire.entry_to_json, ENTRIES, sized=True)
 
     async def log(self, request: Request) -> Response:
         run = await self._run(request, logs=True)
@@ -123,7 +124,7 @@ class _ReadApi:
     async def changes(self, request: Request) -> Response:
         """The number of the run's newest event: once it is greater than `since`, or `wait` seconds have passed."""
         run = await self._run(request)
-        since, wait = asked.maybe_number(request, "since"), asked.number(request, "wait", LONGEST_WAIT, LONGEST_WAIT)
+        since, wait = asked.maybe_number(request, "since"), asked.number(request, "wait", LONGEST_WAIT)
         seq = run.event_seq if since is None else await self._after(run, since, wait)
         return json_answer({"seq": seq})
 
@@ -153,12 +154,12 @@ class _ReadApi:
         read: Callable[[RunRef, int, int], Awaitable[Sequence[T]]],
         to_json: Callable[[T], wire.Body],
         largest: int,
+        sized: bool = False,
     ) -> Response:
-        after, limit = (
-            asked.number(request, "after", 0, asked.LARGEST),
-            asked.number(request, "limit", largest, largest),
-        )
-        return json_answer({"items": [to_json(item) for item in await read(run.ref, after, limit)]})
+        """A page, and whether another request may find more; `sized` pages may end before their limit."""
+        after, limit = asked.after(request), asked.number(request, "limit", largest)
+        items = [to_json(item) for item in await read(run.ref, after, limit)]
+        return json_answer({"items": items, "more": sized or len(items) == limit})
 
     async def _caller(self, request: Request) -> Caller:
         return await Caller.of(self._kube, request, asked.namespace(request))

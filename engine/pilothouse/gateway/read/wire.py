@@ -21,6 +21,12 @@ from pilothouse.store.history import RunLine, SessionLine
 Body = dict[str, Any]
 T = TypeVar("T")
 
+ROOT = "/read/v1"
+"""What every path of the read API begins with."""
+
+TOKEN_HEADER = "X-Pilothouse-Token"  # noqa: S105 - the header's name
+"""Where the token stands in a request that comes through the API server, which keeps `Authorization` to itself."""
+
 NONCE = 12
 """Characters of an attempt's nonce that are told: those that stand in the name of its Pod."""
 
