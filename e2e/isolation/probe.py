@@ -37,6 +37,8 @@ SECRETS = ("/var/run/secrets", "/run/secrets", "/var/run/pilothouse", "/run/pilo
 TOPS = ("", "bin", "dev", "etc", "home", "opt", "root", "run", "srv", "tmp", "usr", "usr/bin", "var")
 BELOW = ("lib", "log", "run", "tmp")
 PLACES = (*(f"/{name}" for name in TOPS), *(f"/var/{name}" for name in BELOW))
+LARGE = ("/", "/bin", "/home", "/opt", "/proc", "/root", "/srv", "/sys", "/usr", "/usr/bin", "/var", "/var/lib")
+"""Where no path sockets are looked for, unless a mount point is below."""
 DEVICES = ("/dev/termination-log", "/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/dev/kmsg", "/dev/mem")
 FAMILIES = [name for name in dir(socket) if name.startswith("AF_") and name not in ("AF_UNIX", "AF_UNSPEC")]
 KINDS = (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_SEQPACKET)
@@ -164,7 +166,7 @@ def abstract() -> set[str]:
 
 
 def path_sockets(workspace: Path, outside: list[str]) -> Iterator[str]:
-    for top in {*outside} - {"/", "/proc", "/sys", "/usr"}:
+    for top in {*outside} - {*LARGE}:
         for parent, folders, names in os.walk(top):
             folders[:] = [name for name in folders if not Path(parent, name).is_relative_to(workspace)]
             for name in names:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -26,6 +28,7 @@ from pilothouse.store.transitions import AttemptClosing, AttemptOpening, StepCha
 from pilothouse.workflows.work import AgentWork
 from tests.gateway.doubles import FakeKube
 from tests.gateway.serving import CA, served
+from tests.tools.sandbox.processes import children
 
 STEP = StepId("ask")
 TOOLS = [{"builtin": name} for name in ("shell", "file_read", "file_write")]
@@ -168,8 +171,10 @@ class Machine:
 
 
 async def _end(process: Process) -> None:
+    """Kills it, and first what it has started: a container's first process does not die with what made it."""
     if process.returncode is None:
-        process.kill()
+        for pid in (*children(process.pid), process.pid):
+            os.kill(pid, signal.SIGKILL)
     await process.communicate()
 
 
