@@ -8,7 +8,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,26 +37,36 @@ LISTEN = Listen(0, CERTIFICATES / "server.pem", CERTIFICATES / "server.key", hos
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
-    """The URL at which the app answers."""
-    config = config_of(app, replace(LISTEN, port=port))
+async def served(app: ASGIApp, state: ServerState | None = None, clients: Path | None = None) -> AsyncIterator[str]:
+    """The URL at which the app answers. `state` is told of the connections; `clients` is the authority by which they
+    must show a certificate."""
+    config = config_of(app, LISTEN)
     config.load()
-    state = ServerState()
+    if clients is not None:
+        assert config.ssl is not None
+        config.ssl.load_verify_locations(clients)
+        config.ssl.verify_mode = ssl.CERT_REQUIRED
+    state = state or ServerState()
 
     def protocol() -> asyncio.Protocol:
         return H11Protocol(config, state, app_state={})
 
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(protocol, LISTEN.host, port, ssl=config.ssl)
+    server = await loop.create_server(protocol, LISTEN.host, 0, ssl=config.ssl)
     try:
         yield f"https://{LISTEN.host}:{server.sockets[0].getsockname()[1]}"
     finally:
         server.close()
-        for connection in list(state.connections):
-            connection.transport.abort()
+        cut(state)
         for task in list(state.tasks):
             task.cancel()
         await asyncio.gather(*state.tasks, return_exceptions=True)
+
+
+def cut(state: ServerState) -> None:
+    """Ends every connection as a server that dies does: without another word."""
+    for connection in list(state.connections):
+        connection.transport.abort()
 
 
 @asynccontextmanager

@@ -1,4 +1,5 @@
-"""Every test that takes `store` runs on each implementation of the ports. Those of attempts run over HTTP, too."""
+"""Every test that takes `store` runs on each implementation of the ports, and those of attempts over HTTP, too; unless
+its module has a `store` of its own."""
 
 import pytest
 
@@ -33,7 +34,7 @@ _WITHOUT_ATTEMPT_STORES = {"test_carriers", "test_leadership", "test_runs", "tes
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "store" in metafunc.fixturenames:
+    if "store" in metafunc.fixturenames and not hasattr(metafunc.module, "store"):
         module = metafunc.module.__name__.rpartition(".")[2]
         stores = _STORES if module in _WITHOUT_ATTEMPT_STORES else _STORES + _OVER_HTTP
         metafunc.parametrize("store", stores, indirect=True)

@@ -1,6 +1,7 @@
 """The pass of an attempt: a short-lived token that a gateway gives for the Pod's own, and that is renewed in time."""
 
 import asyncio
+import re
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from pilothouse.store.errors import StoreUnavailable, StoreUnusable
 from pilothouse.store.remote.answers import read_ref
 from pilothouse.store.remote.posting import post, refusal
 from pilothouse.store.remote.wire import Misread, parse
+
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
 
 _PAUSE = 15.0
 """Seconds until a renewal that failed is tried again, as long as the old token is good."""
@@ -87,7 +90,7 @@ class Pass:
             token = (await asyncio.to_thread(self._file.read_text)).strip()
         except (OSError, ValueError) as error:
             raise StoreUnusable(f"the Pod's token cannot be read from {self._file}: {error}") from None
-        if not token or not token.isascii() or not token.isprintable():
+        if not _VISIBLE.fullmatch(token):
             raise StoreUnusable(f"{self._file} holds no token; mount a projected service account token there")
         return token
 
