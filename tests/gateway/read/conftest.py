@@ -1,5 +1,6 @@
 """The read API on a real socket, over a database of the test's own and a cluster that the test makes."""
 
+import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any
@@ -7,16 +8,14 @@ from uuid import UUID
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 
-from pilothouse.gateway.read.rights import Lacking, lacking
-from pilothouse.gateway.read.routes import read_routes
+from pilothouse.gateway.app import build_app
 from pilothouse.gateway.read.wire import TOKEN_HEADER
-from pilothouse.gateway.refusals import HANDLERS
 from pilothouse.store.history import RunHistory
+from pilothouse.store.postgres import PostgresRunStore
 from pilothouse.store.postgres.history import open_history
 from tests.gateway.read.cluster import ANN, FakeKube
-from tests.gateway.read.serving import serving
+from tests.gateway.serving import CA, served
 from tests.store.fixtures import database, postgres, server_dsn
 
 __all__ = ["database", "postgres", "server_dsn"]
@@ -62,7 +61,10 @@ async def history(database: str) -> AsyncIterator[RunHistory]:
 
 
 @pytest.fixture
-async def read(history: RunHistory, kube: FakeKube) -> AsyncIterator[Reader]:
-    app = Starlette(routes=read_routes(history, kube), exception_handlers={**HANDLERS, Lacking: lacking})
-    async with serving(app) as url, httpx.AsyncClient(base_url=url) as http:
+async def read(postgres: PostgresRunStore, history: RunHistory, kube: FakeKube) -> AsyncIterator[Reader]:
+    trust = ssl.create_default_context(cadata=CA)
+    async with (
+        served(build_app(postgres, history, kube)) as url,
+        httpx.AsyncClient(base_url=url, verify=trust, trust_env=False) as http,
+    ):
         yield Reader(http)

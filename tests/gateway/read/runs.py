@@ -54,7 +54,10 @@ async def full_run(store: RunStore, tenant: UUID, texts: tuple[str, ...] = ("hel
     begun = Transition(steps=[start(BUILD), start(TEST)], events=[NewEvent(EventType.STEP_STARTED, BUILD)])
     await store.commit(run, 1, begun)
     ends = [StepChange(BUILD, RUNNING, StepState.FAILED, failure=FAILURE), _success()]
-    outputs: dict[str, Stored] = {"small": Inline("ok\ud800"), "large": await store.put_blob(tenant, encode(LARGE).encode())}
+    outputs: dict[str, Stored] = {
+        "small": Inline("ok\ud800"),
+        "large": await store.put_blob(tenant, encode(LARGE).encode()),
+    }
     end = RunClosing(RunState.FAILED, outputs, FAILURE)
     told = [NewEvent(EventType.STEP_FAILED, BUILD, FAILURE.to_json()), NewEvent(EventType.RUN_FAILED)]
     await store.commit(run, 1, Transition(steps=ends, closings=[closing], run=end, events=told))
