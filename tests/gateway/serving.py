@@ -52,7 +52,7 @@ async def served(app: ASGIApp, state: ServerState | None = None, clients: Path |
         return H11Protocol(config, state, app_state={})
 
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(protocol, LISTEN.host, 0, ssl=config.ssl)
+    server = await loop.create_server(protocol, LISTEN.host, port, ssl=config.ssl)
     try:
         yield f"https://{LISTEN.host}:{server.sockets[0].getsockname()[1]}"
     finally:

@@ -69,7 +69,7 @@ once = pytest.mark.parametrize("name", ["append", "intend", "record", "finish"])
 async def test_a_write_on_a_broken_connection_is_there_once(
     store: RunStore, desk: Desk, cable: Cable, name: str, lost: list[str]
 ) -> None:
-    async with served(cable, cable.state) as url, over(store, desk, url) as patient:
+    async with served(cable, state=cable.state) as url, over(store, desk, url) as patient:
         cable.script = [*lost]
         await written_once(desk, patient, name, REPLY in lost)
 
@@ -77,7 +77,7 @@ async def test_a_write_on_a_broken_connection_is_there_once(
 async def test_without_patience_a_lost_answer_is_told_and_nothing_is_sent_again(
     store: RunStore, desk: Desk, cable: Cable
 ) -> None:
-    async with served(cable, cable.state) as url, http(url) as client:
+    async with served(cable, state=cable.state) as url, http(url) as client:
         remote = StoreOverHTTP(store, client).attempt_store(desk.ref)
         cable.script = [REPLY]
         with pytest.raises(StoreUnavailable, match="cannot be reached now"):
@@ -86,7 +86,7 @@ async def test_without_patience_a_lost_answer_is_told_and_nothing_is_sent_again(
 
 
 async def test_what_is_idempotent_goes_through_a_broken_connection(store: RunStore, desk: Desk, cable: Cable) -> None:
-    async with served(cable, cable.state) as url, over(store, desk, url) as patient:
+    async with served(cable, state=cable.state) as url, over(store, desk, url) as patient:
         cable.script = [REPLY, REQUEST, REPLY]
         blob = await patient.put_blob(b"bytes")
         cable.script = [REPLY, REQUEST]
