@@ -37,7 +37,9 @@ LISTEN = Listen(0, CERTIFICATES / "server.pem", CERTIFICATES / "server.key", hos
 
 
 @asynccontextmanager
-async def served(app: ASGIApp, state: ServerState | None = None, clients: Path | None = None) -> AsyncIterator[str]:
+async def served(
+    app: ASGIApp, state: ServerState | None = None, port: int = 0, clients: Path | None = None
+) -> AsyncIterator[str]:
     """The URL at which the app answers. `state` is told of the connections; `clients` is the authority by which they
     must show a certificate."""
     config = config_of(app, LISTEN)
