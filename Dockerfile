@@ -9,39 +9,45 @@ project = tomllib.load(open('/pyproject.toml', 'rb'))['project']; \
 extras = project['optional-dependencies']; \
 print(*project['dependencies'], *extras['local'], *extras['operator'], sep='\\n', file=open('/requirements.txt', 'w'))"]
 
-# The environment gets no pip of its own: that of /build installs into it. Where the way to a package index needs them, the
-# build is given pip's configuration and the roots to trust as secrets, which no layer keeps.
-# Byte code is checked by nobody: its sources cannot change, and no process may write it later.
-FROM python:3.13-slim-trixie AS dependencies
+# What installs and builds. Where the way to a package index needs them, a build is given pip's configuration and the
+# roots to trust as secrets, which no layer keeps.
+FROM python:3.13-slim-trixie AS tools
+ENV PIP_CONFIG_FILE=/run/secrets/pip
 COPY constraints.txt /
-COPY --from=requirements /requirements.txt /
-RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=roots \
-    python3 -m venv /build \
- && python3 -m venv --without-pip /opt/pilothouse \
- && /build/bin/python -m pip --python /opt/pilothouse/bin/python install --no-cache-dir --no-compile --only-binary :all: \
-      --constraint /constraints.txt --requirement /requirements.txt \
- && /build/bin/python -m pip install --no-cache-dir --only-binary :all: --constraint /constraints.txt hatchling \
- # cel-expr-python's wheel carries its build folder along.
+RUN --mount=type=secret,id=pip --mount=type=secret,id=roots \
+    python3 -m venv /tools \
+ && /tools/bin/python -m pip install --no-cache-dir --only-binary :all: --constraint /constraints.txt hatchling
+
+# The environment gets no pip of its own: that of the tools, mounted for as long as it takes, installs into it.
+# Byte code is not checked against its sources: they cannot change, and no process may write it anew.
+FROM python:3.13-slim-trixie AS environment
+COPY constraints.txt /opt/pilothouse/
+COPY --from=requirements /requirements.txt /opt/pilothouse/
+RUN --mount=type=bind,from=tools,source=/tools,target=/tools \
+    --mount=type=secret,id=pip --mount=type=secret,id=roots \
+    python3 -m venv --without-pip /opt/pilothouse \
+ && PIP_CONFIG_FILE=/run/secrets/pip /tools/bin/python -m pip --python /opt/pilothouse/bin/python install \
+      --no-cache-dir --no-compile --only-binary :all: \
+      --constraint /opt/pilothouse/constraints.txt --requirement /opt/pilothouse/requirements.txt \
+# cel-expr-python's wheel carries its build folder along.
  && rm -rf /opt/pilothouse/lib/python3.13/site-packages/bazel-project \
  && /opt/pilothouse/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/pilothouse/lib
 
-FROM dependencies AS code
+FROM tools AS code
 COPY pyproject.toml README.md LICENSE /source/
 COPY engine /source/engine
 COPY operator /source/operator
-RUN /build/bin/python -m pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /wheel /source \
- && /build/bin/python -m pip --python /opt/pilothouse/bin/python install --no-cache-dir --no-compile --no-deps \
-      --target /code /wheel/*.whl \
+RUN /tools/bin/python -m pip install --no-cache-dir --no-compile --no-deps --no-build-isolation --target /code /source \
+ && sed -i '1s|.*|#!/opt/pilothouse/bin/python|' /code/bin/pilothouse \
  && mv /code/bin /commands \
- && /opt/pilothouse/bin/python -m compileall -q --invalidation-mode unchecked-hash /code
+ && python3 -m compileall -q --invalidation-mode unchecked-hash /code
 
-FROM python:3.13-slim-trixie
+FROM environment
 # libseccomp2 comes with Debian's apt; a base without it is a mistake to be seen here, not in a sandbox.
 # PostgreSQL's initdb asks for its user's name, so the users have one: the processes' own, and the sandbox's.
 RUN ldconfig -p | grep -q 'libseccomp\.so\.2' \
  && echo 'pilothouse:x:10001:\nsandbox:x:10002:' >> /etc/group \
  && echo 'pilothouse:x:10001:10001::/tmp:/usr/sbin/nologin\nsandbox:x:10002:10002::/tmp:/usr/sbin/nologin' >> /etc/passwd
-COPY --from=dependencies /opt/pilothouse /opt/pilothouse
 COPY --from=code /commands /opt/pilothouse/bin
 COPY --from=code /code /opt/pilothouse/lib/python3.13/site-packages
 ENV PATH=/opt/pilothouse/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 
 from e2e.cluster import clusters, engine, guard, image
+from e2e.cluster.clients import environment
 from e2e.cluster.commands import say
 from e2e.cluster.components import Options, names
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.kubectl import environment
 from e2e.cluster.layout import DEFAULT_NAME, NAME_VARIABLE, Layout
 from e2e.cluster.state import State
 

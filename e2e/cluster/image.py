@@ -35,6 +35,7 @@ REPOSITORY = "docker.io/library/pilothouse"
 NEWEST = f"{REPOSITORY}:dev"
 
 _BUILD_SECONDS = 1800
+_KEPT = 5
 
 
 class Node(Protocol):
@@ -132,9 +133,15 @@ class _BuildahBuilder:
         finally:
             self._buildah("rm", "--all")
             mounts.remove(self._folder)
+        self._forget_outdated()
 
     def size(self, image: str) -> str:
         return self._buildah("images", "--noheading", "--format={{.Size}}", image).strip()
 
     def save(self, image: str, archive: Path) -> None:
         self._buildah("push", image, f"docker-archive:{archive}:{image}", timeout=300)
+
+    def _forget_outdated(self) -> None:
+        listed = self._buildah("images", "--noheading", "--format={{.Name}}:{{.Tag}}").split()  # the newest first
+        for outdated in [name for name in listed if name.startswith(REPOSITORY)][_KEPT:]:
+            self._buildah("rmi", outdated)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from e2e.cluster import binaries
+from e2e.cluster.clients import Kubectl
 from e2e.cluster.commands import run, say, succeeds
 from e2e.cluster.components import Options
 from e2e.cluster.engine import Engine
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.kubectl import Kubectl
 from e2e.cluster.layout import CONTEXT, Layout
 from e2e.cluster.state import State, boot
 

@@ -18,10 +18,13 @@ def remove(*folders: Path) -> None:
         run("umount", "--lazy", point)
 
 
-def forget_pod_networks(layout: Layout) -> None:
+def forget_pods(layout: Layout) -> None:
     """Removes what libcni noted of the cluster's Pods, and the kubelet's links to their logs."""
-    for note in _CNI_RESULTS.glob(f"{pod_network(layout)['name']}-*"):
-        note.unlink()
+    network = pod_network(layout)["name"]
+    for note in _CNI_RESULTS.glob(f"{network}-*-eth0"):
+        pod = note.name.removeprefix(f"{network}-").removesuffix("-eth0")
+        for each in _CNI_RESULTS.glob(f"*-{pod}-*"):
+            each.unlink()
     for link in _LOG_LINKS.glob("*"):
         if link.is_symlink() and link.readlink().is_relative_to(layout.run):
             link.unlink()

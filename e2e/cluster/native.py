@@ -13,16 +13,16 @@ from e2e.cluster import (
     containerd,
     mounts,
     network,
+    objects,
     pki,
     prerequisites,
     processes,
     state,
-    volumes,
 )
+from e2e.cluster.clients import Kubectl
 from e2e.cluster.commands import say, tail, wait_for
 from e2e.cluster.components import Component, Options, components
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.kubectl import Kubectl, manifest
 from e2e.cluster.layout import Layout
 from e2e.cluster.processes import Process
 from e2e.cluster.state import State
@@ -44,7 +44,7 @@ class NativeCluster:
         else:
             self._continue_or_clear(options)
             self._start_all(programs)
-        self._make_objects()
+        objects.ensure(self._layout)
         self._await_services()
 
     def down(self) -> None:
@@ -55,7 +55,7 @@ class NativeCluster:
         cgroups.remove(layout.cgroup)
         mounts.remove(layout.run, layout.runtime)
         network.remove(layout)
-        mounts.forget_pod_networks(layout)
+        mounts.forget_pods(layout)
         for entry in layout.run.glob("*"):
             if entry != layout.logs:
                 _remove(entry)
@@ -124,7 +124,6 @@ class NativeCluster:
             self._start(component, programs)
             if component.name == "apiserver":
                 self._await(component, lambda: self._kubectl.succeeds("get", "--raw", "/readyz"))
-                self._make_objects()
             if component.name == "containerd":
                 self._await(component, lambda: containerd.answers(self._layout))
                 containerd.load_pause(self._layout, programs / "pause")
@@ -139,17 +138,10 @@ class NativeCluster:
             command = (*network.entering(self._layout), *words)
             processes.start(self._layout.run, component.name, command, component.program, self._log(component))
 
-    def _make_objects(self) -> None:
-        addresses = {"dns_service": self._layout.dns_service, "address": self._layout.address}
-        for name in ("dns", "netpol"):
-            self._kubectl("apply", "--filename=-", stdin=manifest(name, **addresses))
-        volumes.ensure(self._kubectl, self._layout.run / "volumes")
-
     def _await_services(self) -> None:
         """Returns once a Pod would run and reach its Services."""
-        name = self._layout.name
-        self._kubectl("wait", "--for=condition=Ready", f"node/{name}", "--timeout=90s", timeout=100)
-        self._kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s", timeout=70)
+        self._kubectl.wait("condition=Ready", f"node/{self._layout.name}", seconds=90)
+        self._kubectl.wait("create", "serviceaccount/default")
         for part, port, path in (("proxy", 10256, "healthz"), ("dns", 8181, "ready"), ("netpol", 20244, "healthz")):
             url = f"http://{self._layout.address}:{port}/{path}"
             self._await(self._component(part), lambda url=url: _answers(url))  # type: ignore[misc]
