@@ -35,6 +35,7 @@ def registry_of(subject: Operator) -> kopf.OperatorRegistry:
         _handler(subject, PODS)
     )
     kopf.on.startup(registry=registry)(_configure)
+    kopf.on.login(registry=registry, errors=kopf.ErrorsMode.PERMANENT)(_login)
     return registry
 
 
@@ -43,6 +44,11 @@ def _handler(subject: Operator, resource: Resource) -> Any:
         subject.see(resource, type, body)
 
     return handle
+
+
+async def _login(**given: Any) -> kopf.ConnectionInfo | None:
+    """This Pod's service account; outside of a cluster, the kubeconfig's current context."""
+    return kopf.login_with_service_account(**given) or kopf.login_with_kubeconfig(**given)
 
 
 async def _configure(settings: kopf.OperatorSettings, **_: Any) -> None:
