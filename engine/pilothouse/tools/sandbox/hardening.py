@@ -1,4 +1,4 @@
-"""What a sandbox process gives up besides the network, as far as that goes without privileges."""
+"""What a sandbox gives up besides the network, and an agent's process in a Pod too, without needing privileges."""
 
 import ctypes
 import os
