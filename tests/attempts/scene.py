@@ -150,8 +150,8 @@ class Machine:
     def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
         self.folder = folder
         self._stack = stack
-        (folder / "door").mkdir(parents=True)
-        (folder / "workspace").mkdir()
+        (folder / "door").mkdir(parents=True, exist_ok=True)
+        (folder / "workspace").mkdir(exist_ok=True)
 
     async def agent(self, token: str, environment: Mapping[str, str], *kill: str) -> Agent:
         (self.folder / "token").write_text(token)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pilothouse.attempts.settings import Files
 from pilothouse.records.states import AttemptState
@@ -157,14 +159,24 @@ async def test_a_missing_key_is_a_failure_of_the_setup(scene: Scene, machine: Ma
     assert (failure.code, "the API key cannot be read" in failure.message) == ("F-ENV", True)
 
 
-async def test_a_gateway_that_is_away_at_first_is_waited_for(
-    scene: Scene, machine: Machine, unused_tcp_port: int
-) -> None:
-    environment = await scene.environment(scripted(says("Done.")))
-    environment["PILOTHOUSE_STORE_URL"] = f"https://127.0.0.1:{unused_tcp_port}"
-    agent = await machine.agent(await scene.attempt(), environment)
-    await agent.until("the store is away")
-    async with served(store_api(scene.store, scene.kube), unused_tcp_port):
+class Starting:
+    """A gateway whose database is away at first."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.away = True
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (Response(status_code=503) if self.away else self._app)(scope, receive, send)
+
+
+async def test_a_gateway_that_is_away_at_first_is_waited_for(scene: Scene, machine: Machine) -> None:
+    gateway = Starting(store_api(scene.store, scene.kube))
+    async with served(gateway) as url:
+        environment = await scene.environment(scripted(says("Done."))) | {"PILOTHOUSE_STORE_URL": url}
+        agent = await machine.agent(await scene.attempt(), environment)
+        await agent.until("the store is away")
+        gateway.away = False
         assert await agent.end() == 0
     assert "the store is back" in agent.log
     assert (await scene.newest()).state is AttemptState.SUCCEEDED
