@@ -5,9 +5,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -72,10 +72,11 @@ class Process:
 
 @dataclass(frozen=True)
 class Cli:
-    """The command with its options for where runs are kept."""
+    """The command with its options for where runs are kept, and variables of the environment."""
 
     folder: Path
     where: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     async def __call__(self, *arguments: str, stdin: str = "") -> Result:
         """Runs a command to its end."""
@@ -103,7 +104,15 @@ class Cli:
         command, *rest = arguments
         where = () if command in {"validate", "version"} or command.startswith("-") else self.where
         return await asyncio.create_subprocess_exec(
-            *PROGRAM, command, *where, *rest, stdin=PIPE, stdout=out, stderr=PIPE, cwd=self.folder, env=environment()
+            *PROGRAM,
+            command,
+            *where,
+            *rest,
+            stdin=PIPE,
+            stdout=out,
+            stderr=PIPE,
+            cwd=self.folder,
+            env={**environment(), **self.variables},
         )
 
     def text(self, path: str) -> str:

@@ -73,11 +73,15 @@ class RemoteRuns:
         return attempts
 
     async def events(self, run: RunRef, after: int = 0, limit: int = 1_000) -> Sequence[Event]:
-        query = {"after": str(after), "limit": str(limit)}
-        read = partial(wire.event_from_json, run)
-        return await self._questions.ask(
-            f"{self._path(run)}/events", lambda body: list(map(read, body["items"])), query
-        )
+        """In as many pages as the gateway makes of them; `seq` counts without gaps, and so do pages."""
+        events: list[Event] = []
+        async for event in self._questions.pages(
+            f"{self._path(run)}/events", partial(wire.event_from_json, run), after
+        ):
+            events.append(event)
+            if len(events) == limit:
+                break
+        return events
 
     @asynccontextmanager
     async def changes(self, run: RunRef) -> AsyncIterator[AsyncIterator[None]]:
