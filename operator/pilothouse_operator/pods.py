@@ -35,7 +35,7 @@ GRACE = 20
 
 RESOURCES: Mapping[str, Mapping[str, str]] = {
     "requests": {"cpu": "50m", "memory": "64Mi"},
-    "limits": {"memory": "512Mi", "ephemeral-storage": "2Gi"},
+    "limits": {"memory": "512Mi"},
 }
 """Of the main container, where the user sets none."""
 

@@ -1,6 +1,6 @@
 """Workflows: one look at one of them. Level-triggered: whatever happened before, the look finds what is due."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -56,7 +56,7 @@ class Workflows:
             workflow = read(obj)
             assert isinstance(workflow, Workflow)  # noqa: S101 - the API serves no other kind at that place
             snapshot = await self._advance(key, workflow, tenant, latest, newest[0].number if newest else 0)
-            verdict = self._verdict(workflow, snapshot)
+            verdict = self._verdict(workflow, snapshot, self._notes(snapshot))
             suspended = workflow.spec.suspend
         except NotNow as not_now:
             snapshot, verdict, suspended = await self._go_on(key, latest), not_now.verdict, False
@@ -128,16 +128,20 @@ class Workflows:
             if metadata.get("labels", {}).get(ATTEMPT) not in open_now:
                 await self.kube.delete(PODS, metadata["namespace"], metadata["name"], metadata["uid"])
 
-    def _verdict(self, workflow: Workflow, snapshot: Snapshot | None) -> Verdict:
+    def _notes(self, snapshot: Snapshot | None) -> Mapping[str, str]:
+        """What the Pods of steps wait for, by the step's path."""
+        drive = None if snapshot is None else self.drives.known(snapshot.run.ref)
+        return drive.notes(snapshot.attempts) if drive and snapshot else {}
+
+    def _verdict(self, workflow: Workflow, snapshot: Snapshot | None, notes: Mapping[str, str]) -> Verdict:
         if snapshot is None or (snapshot.run.state.final and asks_anew(workflow, snapshot.run)):
             return _not_begun(workflow)
-        return verdict_of(snapshot, suspended=workflow.spec.suspend)
+        return verdict_of(snapshot, suspended=workflow.spec.suspend, notes=notes)
 
     async def _report(
         self, key: Key, obj: Object, verdict: Verdict, snapshot: Snapshot | None, suspended: bool
     ) -> None:
-        drive = None if snapshot is None else self.drives.known(snapshot.run.ref)
-        notes = drive.notes(snapshot.attempts) if drive and snapshot else {}
+        notes = self._notes(snapshot)
         shown = {**obj, "status": self.statuses.before(obj)}
         status = status_of(shown, verdict, snapshot, datetime.now(UTC), suspended=suspended, notes=notes)
         urgent = snapshot is None or snapshot.run.state.final

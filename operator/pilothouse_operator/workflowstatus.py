@@ -51,8 +51,9 @@ def status_of(
     }
 
 
-def verdict_of(snapshot: Snapshot, *, suspended: bool = False) -> Verdict:
-    """Where a Workflow stands whose latest run is this one and is the one that it asks for."""
+def verdict_of(snapshot: Snapshot, *, suspended: bool = False, notes: Mapping[str, str] | None = None) -> Verdict:
+    """Where a Workflow stands whose latest run is this one and is the one that it asks for. `notes` as in
+    `status_of`."""
     run = snapshot.run
     if run.state is RunState.SUCCEEDED:
         return Verdict(Standing.READY, c.SUCCEEDED, f"run {run.number} succeeded")
@@ -64,10 +65,13 @@ def verdict_of(snapshot: Snapshot, *, suspended: bool = False) -> Verdict:
     active = [str(step.id) for step in snapshot.steps.values() if step.state in _ACTIVE]
     if not active and suspended:
         return Verdict(Standing.UNKNOWN, c.SUSPENDED_BY_USER, "spec.suspend is true: no step starts")
-    return Verdict(Standing.WORKING, c.PROGRESSING, _doing(run, active))
+    return Verdict(Standing.WORKING, c.PROGRESSING, _doing(run, active, notes or {}))
 
 
-def _doing(run: Run, active: Sequence[str]) -> str:
+def _doing(run: Run, active: Sequence[str], notes: Mapping[str, str]) -> str:
+    for path in active:
+        if path in notes:
+            return f"run {run.number}: {path} waits: {notes[path]}"
     shown = ", ".join(active[:3]) + (f" and {len(active) - 3} more" if len(active) > 3 else "")
     return f"run {run.number}: {shown}" if active else f"run {run.number} is under way"
 
