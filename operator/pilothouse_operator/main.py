@@ -86,7 +86,8 @@ async def run() -> None:
 
 def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    for chatty in ("httpx2", "kopf.objects", "uvicorn.error"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         asyncio.run(run())
     except (SettingsError, Unfit) as error:
