@@ -9,31 +9,28 @@ project = tomllib.load(open('/pyproject.toml', 'rb'))['project']; \
 extras = project['optional-dependencies']; \
 print(*project['dependencies'], *extras['local'], *extras['operator'], sep='\\n', file=open('/requirements.txt', 'w'))"]
 
-# What installs and builds. Where the way to a package index needs them, a build is given pip's configuration and the
-# roots to trust as secrets, which no layer keeps.
-FROM python:3.13-slim-trixie AS tools
-ENV PIP_CONFIG_FILE=/run/secrets/pip
-COPY constraints.txt /
-RUN --mount=type=secret,id=pip --mount=type=secret,id=roots \
-    python3 -m venv /tools \
- && /tools/bin/python -m pip install --no-cache-dir --only-binary :all: --constraint /constraints.txt hatchling
-
-# The environment gets no pip of its own: that of the tools, mounted for as long as it takes, installs into it.
-# Byte code is not checked against its sources: they cannot change, and no process may write it anew.
+# The environment gets no pip of its own: another one installs into it, and is gone when the layer is made. Where the way
+# to a package index needs them, a build is given pip's configuration and the roots to trust as secrets, which no layer
+# keeps. Byte code is not checked against its sources: they cannot change, and no process may write it anew.
 FROM python:3.13-slim-trixie AS environment
 COPY constraints.txt /opt/pilothouse/
 COPY --from=requirements /requirements.txt /opt/pilothouse/
-RUN --mount=type=bind,from=tools,source=/tools,target=/tools \
-    --mount=type=secret,id=pip --mount=type=secret,id=roots \
-    python3 -m venv --without-pip /opt/pilothouse \
- && PIP_CONFIG_FILE=/run/secrets/pip /tools/bin/python -m pip --python /opt/pilothouse/bin/python install \
+RUN --mount=type=secret,id=pip --mount=type=secret,id=roots \
+    python3 -m venv /tmp/tools \
+ && python3 -m venv --without-pip /opt/pilothouse \
+ && PIP_CONFIG_FILE=/run/secrets/pip /tmp/tools/bin/python -m pip --python /opt/pilothouse/bin/python install \
       --no-cache-dir --no-compile --only-binary :all: \
       --constraint /opt/pilothouse/constraints.txt --requirement /opt/pilothouse/requirements.txt \
 # cel-expr-python's wheel carries its build folder along.
- && rm -rf /opt/pilothouse/lib/python3.13/site-packages/bazel-project \
+ && rm -rf /tmp/tools /opt/pilothouse/lib/python3.13/site-packages/bazel-project \
  && /opt/pilothouse/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/pilothouse/lib
 
-FROM tools AS code
+FROM python:3.13-slim-trixie AS code
+COPY constraints.txt /
+RUN --mount=type=secret,id=pip --mount=type=secret,id=roots \
+    python3 -m venv /tools \
+ && PIP_CONFIG_FILE=/run/secrets/pip /tools/bin/python -m pip install \
+      --no-cache-dir --only-binary :all: --constraint /constraints.txt hatchling
 COPY pyproject.toml README.md LICENSE /source/
 COPY engine /source/engine
 COPY operator /source/operator

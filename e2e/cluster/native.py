@@ -90,7 +90,9 @@ class NativeCluster:
         containerd.tag(self._layout, image, alias)
 
     def _is_up(self, options: Options) -> bool:
-        return State.load(self._layout) == self._record(options) and all(map(self._process, self._components()))
+        record, wanted = State.load(self._layout), self._record(options)
+        whole = record == wanted and self._can_continue(record, wanted)
+        return whole and all(map(self._process, self._components()))
 
     def _record(self, options: Options) -> State:
         programs = binaries.folder(self._layout).name
