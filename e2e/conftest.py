@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from e2e.cluster import clients, guard, image
+from e2e.cluster import clients, engine, guard, image
 from e2e.cluster.clients import Helm, Kubectl
 from e2e.cluster.clusters import Cluster
 from e2e.cluster.clusters import of as cluster_of
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.layout import DEFAULT_NAME, NAME_VARIABLE, Layout
+from e2e.release import Release
 
 # What a test here may take unless it says otherwise, in seconds: Pods start, images load, nodes count as lost.
 _TIME_LIMIT = 300
@@ -68,11 +69,9 @@ def helm(layout: Layout) -> Helm:
 
 
 @pytest.fixture(scope="session")
-def our_image(cluster: Cluster) -> str:
-    """The name of the image under test, which is on the node."""
-    if not cluster.has(image.NEWEST):
-        pytest.exit("the image is not on the node: type `make image`", returncode=pytest.ExitCode.USAGE_ERROR)
-    return image.NEWEST
+def our_image(layout: Layout, cluster: Cluster) -> str:
+    """The name of the image of this checkout, which is on the node; it is built where it is not."""
+    return image.ensure(layout, engine.find_for_kind(), cluster)
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +93,11 @@ def namespace(kubectl: Kubectl, namespaces: list[str]) -> Iterator[str]:
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
     namespaces.append(name)
+
+
+@pytest.fixture(scope="session")
+def release(helm: Helm, kubectl: Kubectl, our_image: str) -> Release:
+    """Pilothouse, installed and checked. It stays until the cluster goes."""
+    installed = Release(helm, kubectl, our_image)
+    installed.install()
+    return installed
