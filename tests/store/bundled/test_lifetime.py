@@ -36,6 +36,7 @@ async def test_told_to_end_it_cuts_clients_off_and_ends_in_order(container: Cont
     await client.close()
     assert process.returncode == 0, told
     assert "received fast shutdown request" in told
+    assert "FATAL:  no pg_hba.conf entry" not in told, "its own question whether it is ready is one that it answers"
     assert "database system is shut down" in told.splitlines()[-1]
     assert not container.settings.ready.exists()
 

@@ -51,7 +51,16 @@ class Programs:
 
     def takes_connections(self, socket_folder: Path, port: int) -> bool:
         """Whether the server there is neither starting nor stopping."""
-        command = [self.binaries.program("pg_isready"), "-q", "-h", str(socket_folder), "-p", str(port)]
+        command = [
+            self.binaries.program("pg_isready"),
+            "-q",
+            "-h",
+            str(socket_folder),
+            "-p",
+            str(port),
+            "-U",
+            "postgres",
+        ]
         return subprocess.run(command, check=False).returncode == 0  # noqa: S603
 
 
