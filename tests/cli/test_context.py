@@ -3,6 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -46,12 +47,14 @@ COMMANDS = [
 ]
 
 
-async def test_a_cluster_is_read_as_this_machine_is(cluster: Cluster) -> None:
-    """The runs are over, and of their Pods nothing is left."""
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+async def test_a_cluster_is_read_as_this_machine_is(cluster: Cluster, command: tuple[str, ...]) -> None:
+    await full_run(cluster.store, cluster.tenant)
+    assert ageless(await cluster.cli(*command)) == ageless(await cluster.here(*command)) != ""
+
+
+async def test_logs_of_steps_are_read_when_their_pods_are_gone(cluster: Cluster) -> None:
     await full_run(cluster.store, cluster.tenant, ("hello\x1b[2J", "second"))
-    for command in COMMANDS:
-        there, here = await cluster.cli(*command), await cluster.here(*command)
-        assert ageless(there) == ageless(here) != ""
     assert (await cluster.cli("logs", "nightly")).out.splitlines() == [
         "[build] one",
         "[build] two",
@@ -65,10 +68,24 @@ async def test_runs_of_a_cluster_are_found_by_name_number_and_id(cluster: Cluste
     names = ("nightly", "nightly/1", ids[1], ids[1][:13])
     found = [(await cluster.cli("get", name, "-o", "json")).data["run"]["number"] for name in names]
     assert found == [3, 1, 2, 2]
-    for missing in ("nope", "nightly/7", "nightly/x", "Not A Name", "0190abcd-1234", ids[1] + "/1"):
-        result = await cluster.cli("get", missing)
-        says = f"there is no run `{missing}` in namespace team-a; see `pilothouse get`"
-        assert (result.status, result.out, result.err) == (2, "", f"pilothouse: {says}\n")
+
+
+@pytest.mark.parametrize(
+    "missing",
+    ["nope", "nightly/7", "nightly/x", "Not A Name", "0190abcd-1234", "01a22d9e-1f67-7403-bb42-07e1ad37ee4b/1"],
+)
+async def test_a_run_that_a_cluster_does_not_have_is_said_as_here(cluster: Cluster, missing: str) -> None:
+    await begun_run(cluster.store, cluster.tenant)
+    result = await cluster.cli("get", missing)
+    says = f"there is no run `{missing}` in namespace team-a; see `pilothouse get`"
+    assert (result.status, result.out, result.err) == (2, "", f"pilothouse: {says}\n")
+
+
+async def test_an_id_s_beginning_that_several_runs_have_is_not_enough(cluster: Cluster) -> None:
+    for tail in (1, 2):
+        await begun_run(cluster.store, cluster.tenant, run=UUID(int=(0x0190ABCD << 96) + tail))
+    result = await cluster.cli("get", "0190abcd")
+    assert result.err == "pilothouse: several runs have an id that begins with 0190abcd: nightly/2, nightly/1\n"
 
 
 async def test_an_id_needs_no_right_to_list_and_no_namespace_is_taken_for_another(cluster: Cluster) -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from pilothouse.store.postgres import PostgresRunStore
 from tests.cli.cluster import CERTIFICATE, CERTIFICATES, Cluster, cluster_on
+from tests.cli.command import Cli
 from tests.cli.test_context_refusals import refused
 from tests.gateway.read.cluster import ANN, BOB
 from tests.store.fixtures import database, postgres, server_dsn
@@ -180,11 +181,16 @@ FILES = [
 ]
 
 
-async def test_a_kubeconfig_that_says_nothing_usable_is_refused_by_what_is_wrong(cluster: Cluster) -> None:
-    file = cluster.folder / "config"
-    for text, says in FILES:
-        file.write_text(text)
-        assert says in await refused(cluster.command("--kubeconfig", str(file)))
+@pytest.mark.parametrize(("text", "says"), FILES)
+async def test_a_kubeconfig_that_says_nothing_usable_is_refused_by_what_is_wrong(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    file = tmp_path / "config"
+    file.write_text(text)
+    assert says in await refused(Cli(tmp_path, ("--kubeconfig", str(file))))
+
+
+async def test_a_context_or_a_file_that_is_not_there_is_named(cluster: Cluster) -> None:
     said = await refused(cluster.command("--kubeconfig", cluster.kubeconfig(), "--context", "prod"))
     assert said == "the kubeconfig has no context `prod`; it has: dev"
     missing = str(cluster.folder / "nowhere")
