@@ -44,6 +44,9 @@ SLACK = 60
 
 TERMINATION_LOG = "/dev/termination-log"
 
+FILES = "files"
+"""The container that lays a step's files for a container of the user's image."""
+
 _ENTRY = ("python", "-I", "-m", "pilothouse.workflows.commands.pod")
 
 
@@ -108,10 +111,12 @@ class CommandPod:
     def _layer(self) -> dict[str, Any]:
         """Lays the step's files where the user's container will work."""
         return {
-            "name": "files",
+            "name": FILES,
             "image": self.ground.image,
             "imagePullPolicy": self.ground.image_pull_policy,
             "command": [*_ENTRY, "lay", SPEC],
+            "workingDir": WORK,
+            "terminationMessagePolicy": "FallbackToLogsOnError",
             "securityContext": security(),
             "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
             "volumeMounts": [mount("work", WORK), *self._spec_mounts()],

@@ -13,7 +13,7 @@ from pilothouse.records.failures import Failure, FailureCode
 from pilothouse.records.states import AttemptState
 from pilothouse.workflows.commands import frames
 from pilothouse.workflows.commands.outcome import RESERVED, CommandOutcome, outcome, read_log
-from pilothouse_operator.commandpod import TIMEOUT_ANNOTATION
+from pilothouse_operator.commandpod import FILES, TIMEOUT_ANNOTATION
 from pilothouse_operator.names import ROLE
 from pilothouse_operator.pods import AGENT, COMMAND, GATE, MAIN, PENDING_TIMEOUT, STOP
 
@@ -41,6 +41,8 @@ class Seen:
     running_since: datetime | None
     begun: bool
     waiting: str
+    unprepared: str
+    """Why the container that lays the step's files failed; empty where it did not."""
 
     @property
     def over(self) -> bool:
@@ -93,6 +95,7 @@ def see(pod: Mapping[str, Any]) -> Seen:
         running_since=_time(running["startedAt"]) if running and running.get("startedAt") else None,
         begun=_begun(status, main, terminated, reason),
         waiting=_waiting(status),
+        unprepared=_unprepared(status),
     )
 
 
@@ -107,6 +110,14 @@ def _begun(status: Mapping[str, Any], main: Mapping[str, Any], terminated: Any, 
         return False
     waits = "waiting" in main.get("state", {})
     return status.get("phase") in ("Succeeded", "Failed", "Unknown") and not waits
+
+
+def _unprepared(status: Mapping[str, Any]) -> str:
+    for entry in status.get("initContainerStatuses", []):
+        ended = entry.get("state", {}).get("terminated")
+        if entry["name"] == FILES and ended and ended.get("exitCode"):
+            return str(ended.get("message") or ended.get("reason") or "no reason is given").strip()[:500]
+    return ""
 
 
 def _container(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -158,6 +169,9 @@ def _never_started(seen: Seen) -> CommandOutcome:
     ended = seen.terminated or {}
     if ended.get("reason") in _CANNOT_START:
         text = f"the container cannot start: {_sentence(ended['reason'], ended.get('message', ''))}"
+        return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
+    if seen.unprepared:
+        text = f"the step's files cannot be laid: {seen.unprepared}"
         return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
     text = f"its Pod was turned away: {_sentence(seen.reason or 'no reason is given', seen.message)}"
     return CommandOutcome(AttemptState.NEVER_STARTED, failure=Failure(FailureCode.ENV, text))
