@@ -57,6 +57,11 @@ def pause_archive(program: bytes) -> bytes:
     return _tar({"layer.tar": layer, **{name: content.encode() for name, content in files.items()}}, mode=0o644)
 
 
+def kill(layout: Layout, container: str) -> None:
+    """Ends all processes of a container with SIGKILL, as the kernel or an operator's mistake would."""
+    run(*_ctr(layout), "tasks", "kill", "--signal", "SIGKILL", "--all", container)
+
+
 def _tar(files: dict[str, bytes], mode: int) -> bytes:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:

@@ -12,7 +12,7 @@ from e2e.cluster.components import Options
 from e2e.cluster.engine import Engine
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.layout import CONTEXT, Layout
-from e2e.cluster.state import State, boot
+from e2e.cluster.state import State, boot, exclusively
 
 _CREATE_SECONDS = 600
 # What systemd runs in the node, and what the kubelet restarts by itself when it is killed.
@@ -38,15 +38,15 @@ class KindCluster:
     def up(self, options: Options) -> None:
         """Makes the cluster, unless it answers already with these options."""
         binaries.ensure(self._layout, binaries.CLIENTS)
+        with exclusively(self._layout):
+            self._up(options)
+
+    def _up(self, options: Options) -> None:
         record = State.load(self._layout)
-        if (
-            record
-            and record == self._record(options, record.server)
-            and self._kubectl.succeeds("get", "--raw", "/readyz")
-        ):
+        if record and self._is_up(record, options):
             say(f"already running at {record.server}")
             return
-        self.down()
+        self._clear()
         self._layout.run.mkdir(parents=True, exist_ok=True)
         configuration = self._layout.run / "kind.yaml"
         configuration.write_text(json.dumps(node_configuration(options)))
@@ -54,8 +54,15 @@ class KindCluster:
         self._kind("create", "cluster", *where, "--wait=120s", timeout=_CREATE_SECONDS)
         self._record(options, self._own_kubeconfig()).save(self._layout)
 
+    def _is_up(self, record: State, options: Options) -> bool:
+        return record == self._record(options, record.server) and self._kubectl.succeeds("get", "--raw", "/readyz")
+
     def down(self) -> None:
         """Removes the cluster, or what an interrupted `up` left of it."""
+        with exclusively(self._layout):
+            self._clear()
+
+    def _clear(self) -> None:
         self._kind("delete", "cluster", f"--kubeconfig={self._layout.kubeconfig}", timeout=120)
         for file in self._layout.run.glob("*"):
             if file.is_file():
@@ -83,6 +90,10 @@ class KindCluster:
         if name not in (*_SERVICES, *_STATIC_PODS):
             raise ClusterError(f"in a kind cluster {name} is a Pod: delete it with kubectl")
         self._in_node("pkill", "-KILL", "-x", _STATIC_PODS.get(name, name)[:15])
+
+    def kill_container(self, id_: str) -> None:
+        """Ends a container of a Pod with SIGKILL."""
+        self._in_node("ctr", "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", "--all", id_)
 
     def has(self, image: str) -> bool:
         """Tells whether the node has an image of this name."""

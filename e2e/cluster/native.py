@@ -39,16 +39,21 @@ class NativeCluster:
         """Makes the cluster, or what is missing of it. When this returns its node is Ready and its services answer."""
         prerequisites.require(prerequisites.CLUSTER)
         programs = binaries.ensure(self._layout, (*binaries.NODE, *binaries.CLIENTS))
-        if self._is_up(options):
-            say(f"already running at {self._layout.server}")
-        else:
-            self._continue_or_clear(options)
-            self._start_all(programs)
-        objects.ensure(self._layout)
-        self._await_services()
+        with state.exclusively(self._layout):
+            if self._is_up(options):
+                say(f"already running at {self._layout.server}")
+            else:
+                self._continue_or_clear(options)
+                self._start_all(programs)
+            objects.ensure(self._layout)
+            self._await_services()
 
     def down(self) -> None:
         """Ends the cluster and removes all of it but its logs, whatever state it is in."""
+        with state.exclusively(self._layout):
+            self._clear()
+
+    def _clear(self) -> None:
         layout = self._layout
         for process in processes.marked(layout.run):
             processes.kill(layout.run, process)
@@ -80,6 +85,10 @@ class NativeCluster:
         if process := self._process(self._component(name)):
             processes.kill(self._layout.run, process)
 
+    def kill_container(self, id_: str) -> None:
+        """Ends a container of a Pod with SIGKILL."""
+        containerd.kill(self._layout, id_)
+
     def has(self, image: str) -> bool:
         """Tells whether the node has an image of this name."""
         return containerd.has(self._layout, image)
@@ -102,7 +111,7 @@ class NativeCluster:
         """Leaves what an interrupted cluster can go on with; otherwise clears the place and lays the base anew."""
         record, wanted = State.load(self._layout), self._record(options)
         if not self._can_continue(record, wanted):
-            self.down()
+            self._clear()
             _remove(self._layout.logs)
             self._layout.logs.mkdir(parents=True)
             network.make(self._layout)
