@@ -64,7 +64,7 @@ async def _serve(environment: Mapping[str, str], options: argparse.Namespace) ->
     ):
         metrics, thread = start_http_server(options.metrics_port, registry=registry)
         async with serving(build_app(store, history, kube, registry), listen) as port:
-            _log.info("serving on port %d, metrics on %d", port, options.metrics_port)
+            _log.info("serving", extra={"fields": {"port": port, "metrics_port": metrics.server_port}})
             await stop.wait()
             _log.info("ending")
         metrics.shutdown()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _GRACE = 20
 """Seconds that requests under way have to end in, once the server is to stop."""
@@ -16,10 +17,13 @@ _GRACE = 20
 _KEEP_ALIVE = 75
 """Seconds after which an idle connection is closed: more than our client keeps one, so it never uses one that ends."""
 
+_FAREWELL = 2.0
+"""Seconds that a client has to take leave in TLS: one that is busy elsewhere does not hold up the end."""
+
 
 @dataclass(frozen=True, slots=True)
 class Listen:
-    """Where to listen, and with which certificate. Port 0 takes a free one; an empty host means all addresses."""
+    """Where to listen, and with which certificate. An empty host means all addresses."""
 
     port: int
     certificate: Path
@@ -49,31 +53,30 @@ def config_of(app: ASGIApp, listen: Listen) -> uvicorn.Config:
 @asynccontextmanager
 async def serving(app: ASGIApp, listen: Listen) -> AsyncIterator[int]:
     """Serves within the context, and gives the port. At its end nothing new is taken, and what is under way ends.
-    Raises OSError where the certificate or its key cannot be used."""
+    Raises OSError where the port cannot be had, or the certificate or its key cannot be used."""
     config = config_of(app, listen)
     config.load()
     server = _Server(config)
+    listening = await asyncio.get_running_loop().create_server(
+        server.connection, listen.host, listen.port, ssl=config.ssl, ssl_shutdown_timeout=_FAREWELL
+    )
+    server.servers = [listening]
     task = asyncio.create_task(server.serve(), name="pilothouse-gateway")
     try:
-        await server.ready.wait()
-        yield server.port
+        yield listening.sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
         await task
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.ready = asyncio.Event()
+    """uvicorn's server on a socket that is there already."""
+
+    def connection(self) -> asyncio.Protocol:
+        return H11Protocol(self.config, self.server_state, app_state={})
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.ready.set()
-
-    @property
-    def port(self) -> int:
-        return int(self.servers[0].sockets[0].getsockname()[1])
+        self.started = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

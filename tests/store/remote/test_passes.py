@@ -9,7 +9,6 @@ import pytest
 
 from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.store.errors import StoreUnavailable, StoreUnusable, Superseded
-from pilothouse.store.patient import Outages
 from pilothouse.store.remote import open_remote_store, passes
 from tests.gateway.serving import CA
 from tests.store.remote.doors import IDS, Door, door, problem
@@ -135,17 +134,13 @@ async def test_a_pass_for_another_attempt_is_not_taken(at: Door, token_file: Pat
 
 
 @pytest.mark.parametrize(("status", "kind"), [(401, "Unauthenticated"), (403, "Forbidden")])
-async def test_a_pod_that_is_not_admitted_does_not_wait(at: Door, token_file: Path, status: int, kind: str) -> None:
+async def test_a_pod_that_is_not_admitted_is_told_so_at_once(
+    at: Door, token_file: Path, status: int, kind: str
+) -> None:
     at.answers["token"] = [problem(status, kind, "not here")]
-    waited: list[int] = []
-
-    async def pause(tries: int) -> None:
-        waited.append(tries)
-
     with pytest.raises(StoreUnusable, match=f"answered {status}: not here"):
-        async with open_remote_store(at.url, token_file, CA, Outages(lambda _: None, pause)):
+        async with open_remote_store(at.url, token_file, CA):
             pytest.fail("admitted")
-    assert waited == []
 
 
 @pytest.mark.parametrize("text", ["", "two words", "line\nline", "n\u00e9"])
@@ -164,15 +159,11 @@ async def test_a_file_that_is_not_there_is_named(at: Door, tmp_path: Path) -> No
             pytest.fail("opened")
 
 
-async def test_opening_waits_through_an_outage_where_it_is_told_how(at: Door, token_file: Path) -> None:
-    at.answers["token"] = [problem(503, "StoreUnavailable"), problem(502), problem(429)]
-    waited: list[int] = []
-    told: list[str] = []
-
-    async def pause(tries: int) -> None:
-        waited.append(tries)
-
-    async with open_remote_store(at.url, token_file, CA, Outages(told.append, pause)) as store:
-        assert store.ref == REF
-    assert waited == [1, 2, 3]
-    assert told[1:] == ["the store is back, agents go on"]
+@pytest.mark.parametrize("status", [429, 502, 503])
+async def test_a_gateway_that_cannot_serve_now_is_an_outage_of_opening_too(
+    at: Door, token_file: Path, status: int
+) -> None:
+    at.answers["token"] = [problem(status)]
+    with pytest.raises(StoreUnavailable):
+        async with open_remote_store(at.url, token_file, CA):
+            pytest.fail("opened")

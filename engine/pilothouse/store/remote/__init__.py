@@ -7,7 +7,6 @@ from pathlib import Path
 
 import httpx
 
-from pilothouse.store.patient import Outages
 from pilothouse.store.remote.attempts import RemoteAttemptStore
 from pilothouse.store.remote.connection import Connection
 from pilothouse.store.remote.passes import Pass
@@ -23,14 +22,12 @@ _LIMITS = httpx.Limits(max_connections=20, keepalive_expiry=30.0)
 
 
 @asynccontextmanager
-async def open_remote_store(
-    url: str, token_file: Path, ca: str, outages: Outages | None = None
-) -> AsyncIterator[RemoteAttemptStore]:
+async def open_remote_store(url: str, token_file: Path, ca: str) -> AsyncIterator[RemoteAttemptStore]:
     """The store of the attempt that this Pod carries out. The gateway says which that is: it stands in `ref`.
 
     `url` is the gateway's, https only; `token_file` holds the Pod's projected token; `ca` is PEM text, and no other
-    authority is trusted. With `outages`, opening waits for a gateway that is away. Raises ValueError for another kind
-    of URL or CA, StoreUnavailable, Superseded where the attempt is over, StoreUnusable where the Pod is not admitted.
+    authority is trusted. Raises ValueError for another kind of URL or CA, StoreUnavailable, Superseded where the
+    attempt is over, StoreUnusable where the Pod is not admitted.
     """
     if httpx.URL(url).scheme != "https":
         raise ValueError(f"the store's URL must begin with https://, not {url!r}: tokens travel there")
@@ -38,7 +35,7 @@ async def open_remote_store(
         base_url=url.rstrip("/") + PATH, verify=_trust(ca), timeout=_TIMEOUTS, limits=_LIMITS, trust_env=False
     ) as http:
         held = Pass(http, token_file)
-        await (outages.outlast(held.fetch) if outages else held.fetch())
+        await held.fetch()
         yield RemoteAttemptStore(Connection(http, held))
 
 
