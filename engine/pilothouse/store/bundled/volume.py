@@ -30,8 +30,8 @@ def held(settings: Settings, patience: float) -> Iterator[int]:
         handle = os.open(settings.lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise StoreUnusable(
-            f"{settings.volume} cannot be written by uid {os.geteuid()}: {error.strerror}; give the volume to that user "
-            "(some kinds of volumes, as hostPath, do not heed a Pod's fsGroup)"
+            f"{settings.volume} cannot be written by uid {os.geteuid()}: {error.strerror}; give the volume to that user"
+            " (some kinds of volumes, as hostPath, do not heed a Pod's fsGroup)"
         ) from None
     try:
         _wait_for(handle, settings, time.monotonic() + patience)
