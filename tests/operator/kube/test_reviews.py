@@ -244,35 +244,35 @@ async def test_a_right_is_asked_for_as_the_caller_with_all_that_is_known_of_them
 )
 async def test_what_is_no_clear_yes_is_a_no(server: ApiServer, kube: Reviews, status: dict[str, Any]) -> None:
     server.answers = [status, {"allowed": True}]
-    ask = (IDENTITY, "get", "pilothouse.dev", "workflows", "team-a")
-    assert await kube.allowed(*ask) is False
-    assert await kube.allowed(*ask) is True, "a no is not remembered"
+    ask = ("get", "pilothouse.dev", "workflows", "team-a")
+    assert await kube.allowed(IDENTITY, *ask) is False
+    assert await kube.allowed(IDENTITY, *ask) is True, "a no is not remembered"
 
 
 async def test_a_yes_is_remembered_for_ten_seconds_and_for_the_very_same_question_alone(
     server: ApiServer, kube: Reviews, clock: Clock
 ) -> None:
-    ask = (IDENTITY, "get", "pilothouse.dev", "workflows", "team-a", "nightly")
+    ask = ("get", "pilothouse.dev", "workflows", "team-a", "nightly")
     server.answers = [{"allowed": True}]
-    assert await kube.allowed(*ask)
+    assert await kube.allowed(IDENTITY, *ask)
     clock.now += KEPT - 1
-    assert await kube.allowed(*ask)
+    assert await kube.allowed(IDENTITY, *ask)
     others = [
-        (Identity(IDENTITY.username), *ask[1:]),
-        (Identity(IDENTITY.username, "u-1", ("system:masters",), IDENTITY.extra), *ask[1:]),
-        (IDENTITY, "list", *ask[2:]),
-        (IDENTITY, "get", "", *ask[3:]),
-        (*ask[:3], "packs", *ask[4:]),
-        (*ask[:4], "team-b", "nightly"),
-        (*ask[:5], "weekly"),
-        (*ask, "status"),
+        (Identity(IDENTITY.username), ask),
+        (Identity(IDENTITY.username, "u-1", ("system:masters",), IDENTITY.extra), ask),
+        (IDENTITY, ("list", *ask[1:])),
+        (IDENTITY, ("get", "", *ask[2:])),
+        (IDENTITY, ("get", "pilothouse.dev", "packs", "team-a", "nightly")),
+        (IDENTITY, ("get", "pilothouse.dev", "workflows", "team-b", "nightly")),
+        (IDENTITY, ("get", "pilothouse.dev", "workflows", "team-a", "weekly")),
+        (IDENTITY, (*ask, "status")),
     ]
     server.answers = [{"allowed": False} for _ in others]
-    for other in others:
-        assert await kube.allowed(*other) is False
+    for identity, words in others:
+        assert await kube.allowed(identity, *words) is False
     clock.now += 1
     server.answers = [{"allowed": False}]
-    assert await kube.allowed(*ask) is False
+    assert await kube.allowed(IDENTITY, *ask) is False
 
 
 async def test_a_namespace_has_the_uid_that_it_has_now(server: ApiServer, kube: Reviews) -> None:
