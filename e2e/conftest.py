@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,16 +84,29 @@ def namespaces(kubectl: Kubectl) -> Iterator[list[str]]:
         kubectl.wait("delete", f"namespace/{name}", seconds=120)
 
 
-@pytest.fixture
-def namespace(kubectl: Kubectl, namespaces: list[str]) -> Iterator[str]:
-    """A namespace of the test's own, which admits restricted Pods only; it is deleted when the test is over."""
+@contextmanager
+def _own_namespace(kubectl: Kubectl, left: list[str]) -> Iterator[str]:
     metadata = {"generateName": "e2e-", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
     manifest = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
     name = kubectl("create", "--filename=-", "--output=jsonpath={.metadata.name}", stdin=manifest)
     kubectl.within(name).wait("create", "serviceaccount/default")
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
-    namespaces.append(name)
+    left.append(name)
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl, namespaces: list[str]) -> Iterator[str]:
+    """A namespace of the test's own, which admits restricted Pods only; it is deleted when the test is over."""
+    with _own_namespace(kubectl, namespaces) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def shared_namespace(kubectl: Kubectl, namespaces: list[str]) -> Iterator[str]:
+    """The same, for all tests of a file: what they look at may then run at the same time."""
+    with _own_namespace(kubectl, namespaces) as name:
+        yield name
 
 
 @pytest.fixture(scope="session")
