@@ -18,7 +18,7 @@ def subject(kubectl: Kubectl, image: str, seconds: int = SECONDS) -> Applied:
     """The workflow, applied. Steps run one after the other."""
     witness = Witness.of(kubectl, image)
     kubectl.apply(_agent(witness, seconds))
-    command = ["sh", "-c", f"echo $0 >> {PATH}/log; sleep {seconds}"]
+    command = ["sh", "-c", f"echo $0 >> {PATH}/log && sleep {seconds}"]
     theirs = {"image": image, "command": [*command, "theirs"]}
     steps = (
         {"name": "ours", "runCommand": {"command": [*command, "ours"]}, "pod": witness.pod},
@@ -29,7 +29,7 @@ def subject(kubectl: Kubectl, image: str, seconds: int = SECONDS) -> Applied:
 
 
 def _agent(witness: Witness, seconds: int) -> dict[str, Any]:
-    call = {"name": "shell", "arguments": {"command": f"echo agent >> {PATH}/log; sleep {seconds}"}}
+    call = {"name": "shell", "arguments": {"command": f"echo agent >> {PATH}/log && sleep {seconds}"}}
     return {
         "apiVersion": "pilothouse.dev/v1alpha1",
         "kind": "Agent",

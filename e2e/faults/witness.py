@@ -39,6 +39,7 @@ class Witness:
         """How often each line was added."""
         source = {"persistentVolumeClaim": {"claimName": CLAIM}}
         reader = pods.restricted("reader", self.image, ["sh", "-c", "cat /data/log 2>/dev/null || true"], volume=source)
+        reader["spec"]["securityContext"] |= {"runAsUser": 10002, "runAsGroup": 10002, "fsGroup": 10003}
         self.kubectl.apply(reader)
         self.kubectl.wait("jsonpath={.status.phase}=Succeeded", "pod/reader")
         lines = self.kubectl("logs", "reader").split()

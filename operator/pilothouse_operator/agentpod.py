@@ -25,9 +25,6 @@ from pilothouse_operator.pods import (
 
 AGENT_USER = 10001
 SANDBOX_USER = 10002
-SOCKET_GROUP = 10003
-"""The group that both containers are in; the socket is its."""
-
 SOCKETS = "/run/pilothouse/sandbox"
 STORE = "/var/run/pilothouse/store"
 MODEL = "/var/run/pilothouse/model"
@@ -66,7 +63,6 @@ class AgentPod:
         return Content(
             role=AGENT,
             user=AGENT_USER,
-            group=SOCKET_GROUP,
             containers=[with_resources(self._agent(), self._block)],
             init_containers=[with_belongings(self._sandbox(), self._block)] if self._sandboxed else [],
             volumes=self._volumes(),

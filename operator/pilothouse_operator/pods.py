@@ -30,6 +30,9 @@ COMMAND, IMAGE, AGENT = "command", "image", "agent"
 MAIN = {COMMAND: "main", IMAGE: "main", AGENT: "agent"}
 """By role, the container whose end is the attempt's."""
 
+GROUP_ID = 10003
+"""The group of all that users run and of what serves it; volumes are given to it."""
+
 GRACE = 20
 """Seconds that a Pod has to end once it is asked to."""
 
@@ -52,7 +55,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a role puts into its Pod. `user` and `group` are ids, `deadline` is in seconds."""
+    """What a role puts into its Pod. `user` is its uid and gid, `deadline` is in seconds."""
 
     role: str
     containers: Sequence[Mapping[str, Any]]
@@ -61,7 +64,6 @@ class Content:
     init_containers: Sequence[Mapping[str, Any]] = ()
     annotations: Mapping[str, str] | None = None
     deadline: int | None = None
-    group: int | None = None
 
 
 def build(ground: Ground, attempt: Attempt, block: Pod, pending_timeout: float, content: Content) -> dict[str, Any]:
@@ -87,7 +89,7 @@ def _spec(block: Pod, content: Content) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE,
-        "securityContext": _pod_security(content),
+        "securityContext": _pod_security(content.user),
         "initContainers": list(content.init_containers),
         "containers": list(content.containers),
         "volumes": [*content.volumes, *user_volumes(block)],
@@ -114,14 +116,14 @@ def with_belongings(container: Mapping[str, Any], block: Pod) -> dict[str, Any]:
     }
 
 
-def _pod_security(content: Content) -> dict[str, Any]:
-    group = {} if content.group is None else {"fsGroup": content.group}
+def _pod_security(user: int) -> dict[str, Any]:
     return {
         "runAsNonRoot": True,
-        "runAsUser": content.user,
-        "runAsGroup": content.user,
+        "runAsUser": user,
+        "runAsGroup": user,
+        "fsGroup": GROUP_ID,
+        "fsGroupChangePolicy": "OnRootMismatch",
         "seccompProfile": {"type": "RuntimeDefault"},
-        **group,
     }
 
 
