@@ -71,7 +71,7 @@ class Pod(Machine):
         return Agent(await self._start(AGENT, volumes, command, environment))
 
     async def sandbox(self) -> Process:
-        place = ("--connect", f"{DOOR}/agent", "--workspace", WORKSPACE, "--seal", "required", "--wait", "50")
+        place = ("--connect", f"{DOOR}/agent", "--workspace", WORKSPACE, "--seal", "required")
         volumes = (("workspace", WORKSPACE, "rw"), ("door", DOOR, "ro"))
         return await self._start(SANDBOX, volumes, ("-I", "-m", "pilothouse.tools.sandbox.server", *place), {})
 

@@ -3,8 +3,9 @@
     python -I -m pilothouse.tools.sandbox.server --connect PATH --workspace DIR [--seal required|available|off]
                                                  [--wait SECONDS]
 
-The agent listens on the path. The connection is the sandbox's life: when it ends, every process below is killed. So
-does SIGTERM end it. Exit status 0 after either, 1 (and why, on standard error) where it could not serve at all.
+The agent listens on the path, or will within SECONDS (600). The connection is the sandbox's life: when it ends, every
+process below is killed. So does SIGTERM end it. Exit status 0 after either, 1 (and why, on standard error) where it
+could not serve at all.
 """
 
 import argparse
@@ -137,7 +138,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--workspace", required=True, type=Path, metavar="DIR")
     parser.add_argument("--seal", choices=("required", "available", "off"), default="required")
     parser.add_argument(
-        "--wait", type=float, default=0, metavar="SECONDS", help="how long the agent may take to listen"
+        "--wait", type=float, default=600, metavar="SECONDS", help="how long the agent may take to listen"
     )
     return parser.parse_args(argv)
 
