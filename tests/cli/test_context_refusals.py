@@ -63,7 +63,8 @@ async def test_a_gateway_that_is_elsewhere_or_not_ready(cluster: Cluster) -> Non
 async def test_credentials_that_the_cluster_does_not_know(cluster: Cluster) -> None:
     stranger = cluster.command("--kubeconfig", cluster.kubeconfig(user={"token": "expired"}))
     assert await refused(stranger) == (
-        "the cluster does not accept the credentials of its context; sign in: `kubectl --context dev auth whoami`"
+        "the cluster does not accept the credentials of context `dev`: sign in as you do for kubectl; "
+        "`kubectl --context dev auth whoami` tells whether it knows you"
     )
 
 

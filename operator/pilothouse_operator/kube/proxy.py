@@ -174,7 +174,10 @@ class _Proxied:
         match response.status_code:
             case 401:
                 whoami = f"`kubectl --context {self._context} auth whoami`"
-                return StoreUnusable(f"the cluster does not accept the credentials of its context; sign in: {whoami}")
+                return StoreUnusable(
+                    f"the cluster does not accept the credentials of context `{self._context}`: sign in as you do for "
+                    f"kubectl; {whoami} tells whether it knows you"
+                )
             case 403:
                 return StoreUnusable(f"the cluster refuses: {_said(response)}; {forbidden}")
             case 404:
