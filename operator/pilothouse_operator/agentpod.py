@@ -11,6 +11,7 @@ from typing import Any
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.pod import Pod
 from pilothouse.records.runs import Attempt
+from pilothouse.tools.sandbox.commands import HANDED_ON
 from pilothouse_operator.pods import (
     AGENT,
     Content,
@@ -99,11 +100,12 @@ class AgentPod:
             "restartPolicy": "Always",
             "workingDir": "/workspace",
             "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "1Gi"}},
-            "env": [{"name": "HOME", "value": "/workspace"}],
+            "env": [{"name": HANDED_ON, "value": ",".join(entry.name for entry in self._block.env)}],
             "securityContext": security(SANDBOX_USER),
             "volumeMounts": [
                 mount("workspace", "/workspace"),
                 mount("sandbox-tmp", "/tmp"),  # noqa: S108
+                mount("shm", "/dev/shm"),  # noqa: S108 - else it is the agent's as well
                 mount("sockets", SOCKETS, read_only=True),
             ],
         }
@@ -127,6 +129,7 @@ class AgentPod:
                 scratch("sockets", "1Mi", memory=True),
                 scratch("workspace", self._workspace_size()),
                 scratch("sandbox-tmp", "1Gi"),
+                scratch("shm", "64Mi", memory=True),
             ]
         if (key := self.spec.model.api_key_from) is not None:
             items = [{"key": key.secret_key_ref.key, "path": "key"}]

@@ -33,7 +33,7 @@ MAIN = {COMMAND: "main", IMAGE: "main", AGENT: "agent"}
 GROUP_ID = 10003
 """The group of all that users run and of what serves it; volumes are given to it."""
 
-GRACE = 20
+GRACE = 30
 """Seconds that a Pod has to end once it is asked to."""
 
 RESOURCES: Mapping[str, Mapping[str, str]] = {

@@ -15,6 +15,9 @@ from pilothouse.tools.sandbox.protocol import MAX_TIMEOUT, Frame
 from pilothouse.tools.sandbox.requests import Request
 from pilothouse.tools.sandbox.workspace import Workspace
 
+HANDED_ON = "PILOTHOUSE_TOOL_ENV"
+"""A variable of the sandbox: the names of those that commands get besides their usual ones, separated by commas."""
+
 _DEFAULT_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
@@ -55,6 +58,7 @@ def _command(frame: Frame, workspace: Workspace) -> Command:
     if not argv or not 0 < timeout <= MAX_TIMEOUT:
         raise ProtocolError(f"a command needs an `argv` and a `timeout` of up to {MAX_TIMEOUT} seconds")
     own = {name: os.environ.get(name, default) for name, default in _DEFAULT_ENVIRONMENT.items()}
+    own |= {name: os.environ[name] for name in os.environ.get(HANDED_ON, "").split(",") if name in os.environ}
     return Command(argv, {**own, "HOME": str(workspace.path), **frame.text_map("env")}, timeout)
 
 
