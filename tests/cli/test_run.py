@@ -221,14 +221,6 @@ async def test_a_name_that_is_to_be_generated_is_generated(cli: Cli) -> None:
     assert (await cli("describe", ended.data["workflow"])).status == 0
 
 
-async def test_a_step_with_an_image_is_refused_before_anything_runs(cli: Cli) -> None:
-    steps = "  steps: [{name: a, transform: {value: 1}}, {name: b, runCommand: {image: busybox, command: [ls]}}]"
-    refused = await cli("run", "-f", cli.workflow(steps))
-    assert refused.status == 2
-    assert "spec.steps[1].runCommand.image: an image runs on a cluster only; leave it out to run here" in refused.err
-    assert "no runs" in (await cli("get")).out
-
-
 async def test_a_param_that_is_no_text_is_refused_before_anything_runs(cli: Cli) -> None:
     workflow = cli.workflow("  params: [{name: who}]\n  steps: [{name: a, transform: {value: 1}}]")
     refused = await cli("run", "-f", workflow, "--param", "who=\udcff")

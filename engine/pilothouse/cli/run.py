@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid5
@@ -11,7 +11,9 @@ import uuid6
 
 from pilothouse.api.agent import Agent
 from pilothouse.api.fields import seconds
-from pilothouse.api.workflow import Workflow, WorkflowSpec, run_key
+from pilothouse.api.pod import Pod
+from pilothouse.api.problem import Problem
+from pilothouse.api.workflow import Workflow, run_key
 from pilothouse.cli.command import CommandError, complete, tell
 from pilothouse.cli.configdata import ConfigMap
 from pilothouse.cli.driver import Driver, Secrets, secrets_of
@@ -108,8 +110,8 @@ async def _checked(request: Request, evaluator: Evaluator) -> "_Checked":
     if problems:
         raise CommandError("\n".join(["nothing was run", *problems]))
     workflow, namespace = _chosen(manifests, request.workflow)
-    _runs_here(workflow.spec)
     closure = _closure(workflow, manifests, namespace)
+    _runs_here(closure)
     return _Checked(workflow, namespace, closure, _params(workflow, request.params), secrets_of(manifests, namespace))
 
 
@@ -160,12 +162,33 @@ def _chosen(manifests: Manifests, name: str | None) -> tuple[Workflow, str]:
     return found[names.index(name) if name is not None else 0]
 
 
-def _runs_here(spec: WorkflowSpec) -> None:
-    """Raises CommandError for a step that needs a cluster."""
+def _runs_here(closure: Closure) -> None:
+    """Raises CommandError for what only a cluster can do, where to leave it out would change what runs."""
+    if problems := list(_for_a_cluster(closure)):
+        raise CommandError("\n".join(["nothing was run", *map(str, problems)]))
+
+
+def _for_a_cluster(closure: Closure) -> Iterator[Problem]:
+    spec = closure.workflow
+    if spec.suspend:
+        yield Problem("spec.suspend", "a run of this machine begins at once; leave it out to run here")
+    if spec.shutdown is not None:
+        yield Problem("spec.shutdown", "nothing runs while it is set; leave it out, and end a run with cancel")
     for index, step in enumerate(spec.steps or ()):
         if step.run_command is not None and step.run_command.image is not None:
             place = f"spec.steps[{index}].runCommand.image"
-            raise CommandError(f"nothing was run\n{place}: an image runs on a cluster only; leave it out to run here")
+            yield Problem(place, "an image runs on a cluster only; leave it out to run here")
+        yield from _pod_only(step.pod, f"spec.steps[{index}].pod")
+    for name, agent in closure.agents.items():
+        yield from _pod_only(agent.pod, f"Agent `{name}`: spec.pod")
+
+
+def _pod_only(pod: Pod | None, place: str) -> Iterator[Problem]:
+    """What a program would miss; where and how large a Pod is means nothing here, and does no harm."""
+    if pod is not None and pod.env:
+        yield Problem(f"{place}.env", "variables of a Pod are for a cluster only; leave them out to run here")
+    if pod is not None and pod.volumes:
+        yield Problem(f"{place}.volumes", "volumes are mounted on a cluster only; leave them out to run here")
 
 
 def _closure(workflow: Workflow, manifests: Manifests, namespace: str) -> Closure:
