@@ -110,6 +110,45 @@ def test_asks_a_webhook_through_its_service(kubectl: Kubectl, namespace: str, ou
         wait_for("the webhook is asked", lambda: "denied by the test" in _creation(within), seconds=60)
 
 
+def test_binds_a_claim_to_a_volume_that_the_pods_group_may_write(
+    kubectl: Kubectl, namespace: str, our_image: str
+) -> None:
+    within = kubectl.within(namespace)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+    volume = {"persistentVolumeClaim": {"claimName": "data"}}
+    pod = pods.restricted("writer", our_image, ["sh", "-c", "echo kept > /data/file && cat /data/file"], volume=volume)
+    pod["spec"]["securityContext"]["fsGroup"] = 10001
+    within.apply(claim)
+    assert pods.finished(within, pod) == "kept\n"
+
+
+def test_evicts_a_pod_that_fills_its_volume(kubectl: Kubectl, namespace: str, our_image: str) -> None:
+    within = kubectl.within(namespace)
+    volume = {"emptyDir": {"sizeLimit": "1Mi"}}
+    filling = ["sh", "-c", "head -c 4M /dev/zero > /data/file && sleep 600"]
+    within.apply(pods.restricted("filling", our_image, filling, volume=volume))
+    within.wait("jsonpath={.status.reason}=Evicted", "pod/filling", seconds=120)
+
+
+def test_counts_a_node_as_lost_while_its_kubelet_is_stopped(kubectl: Kubectl, cluster: Cluster) -> None:
+    cluster.stop("kubelet")
+    try:
+        kubectl.wait("condition=Ready=Unknown", "nodes", "--all", seconds=90)
+    finally:
+        cluster.start("kubelet")
+    kubectl.wait("condition=Ready", "nodes", "--all", seconds=60)
+
+
+def test_keeps_its_objects_when_the_api_server_is_killed(kubectl: Kubectl, cluster: Cluster, namespace: str) -> None:
+    within = kubectl.within(namespace)
+    within("create", "configmap", "kept")
+    cluster.kill("apiserver")
+    cluster.start("apiserver")
+    wait_for("the API server is back", lambda: kubectl.succeeds("get", "--raw", "/readyz"), seconds=90)
+    assert within("get", "configmap", "kept", "--output=name") == "configmap/kept\n"
+
+
 def test_making_it_again_changes_nothing(cluster: Cluster, layout: Layout) -> None:
     before, record = cluster.status(), State.load(layout)
     assert record is not None

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -27,6 +28,9 @@ def main(words: list[str]) -> int:
     except ClusterError as error:
         say(str(error))
         return 1
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on from here")
+        return 128 + signal.SIGINT
 
 
 def _parser() -> argparse.ArgumentParser:

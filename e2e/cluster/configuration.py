@@ -50,7 +50,7 @@ def kubeconfig(layout: Layout, name: str) -> dict[str, Any]:
 
 
 def kubelet(layout: Layout) -> dict[str, Any]:
-    """The kubelet's configuration: short periods, as tests wait for them, and no care for a full disk."""
+    """The kubelet's configuration: short periods, as tests wait for them; the disk may be nearly full."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -73,9 +73,9 @@ def kubelet(layout: Layout) -> dict[str, Any]:
         "enforceNodeAllocatable": ["pods"],
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
-        "localStorageCapacityIsolation": False,
         "maxPods": 200,
         "nodeStatusUpdateFrequency": "4s",
+        "volumeStatsAggPeriod": "10s",
         "nodeLeaseDurationSeconds": 12,
         "featureGates": {"KubeletCrashLoopBackOffMax": True},
         "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},

@@ -48,6 +48,11 @@ class Layout:
         return self.cache / ("run" if self.name == DEFAULT_NAME else f"run-{self.name}")
 
     @property
+    def lock(self) -> Path:
+        """The file that who makes or removes the cluster holds a lock on."""
+        return self.run.with_suffix(".lock")
+
+    @property
     def pki(self) -> Path:
         """The folder of keys and certificates."""
         return self.run / "pki"

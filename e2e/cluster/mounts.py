@@ -1,5 +1,6 @@
 """What containers leave on this machine outside the cluster's folders, or mounted in them."""
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,8 +15,16 @@ _LOG_LINKS = Path("/var/log/containers")
 
 def remove(*folders: Path) -> None:
     """Unmounts all that is mounted in the folders or below, the last mounted first."""
-    for point in reversed(list(_below(folders))):
+    for point in reversed(points(_MOUNTS.read_text(), folders)):
         run("umount", "--lazy", point)
+
+
+def points(mounts: str, folders: Iterable[Path]) -> list[Path]:
+    """The mount points in the folders, in the order of a table of mounts as /proc/self/mounts shows it."""
+    # The kernel writes blanks, tabs, newlines and backslashes as octal numbers.
+    fields = (line.split()[1] for line in mounts.splitlines())
+    paths = [Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), field)) for field in fields]
+    return [path for path in paths if any(path.is_relative_to(folder) for folder in folders)]
 
 
 def forget_pods(layout: Layout) -> None:
@@ -28,11 +37,3 @@ def forget_pods(layout: Layout) -> None:
     for link in _LOG_LINKS.glob("*"):
         if link.is_symlink() and link.readlink().is_relative_to(layout.run):
             link.unlink()
-
-
-def _below(folders: Iterable[Path]) -> Iterable[Path]:
-    for line in _MOUNTS.read_text().splitlines():
-        # The kernel escapes blanks, tabs, newlines and backslashes.
-        point = Path(line.split()[1].encode().decode("unicode_escape"))
-        if any(point.is_relative_to(folder) for folder in folders):
-            yield point

@@ -14,7 +14,7 @@ def ensure(layout: Layout) -> None:
     """Makes the objects, or what is missing of them."""
     kubectl = Kubectl(layout)
     kubectl.apply(*(_filled(file, layout) for file in sorted(_MANIFESTS.glob("*.yaml"))))
-    volumes.ensure(kubectl, layout.run / "volumes")
+    volumes.ensure(kubectl, layout)
 
 
 def _filled(file: Path, layout: Layout) -> str:

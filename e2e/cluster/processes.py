@@ -9,8 +9,7 @@ import contextlib
 import os
 import select
 import signal
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,26 +30,20 @@ class Process:
     program: str
 
 
-def start(cluster: Path, component: str, command: Sequence[str], program: str, log: Path) -> None:
+def start(cluster: Path, component: str, command: tuple[str, ...], program: str, log: Path) -> None:
     """Starts a process that outlives this one and bears the mark; its output is appended to `log`.
 
     Returns once the command has become `program` (nsenter comes first), or has ended.
     """
     environment = {"PATH": _PATH, "HOME": str(Path.home()), _CLUSTER: str(cluster), _COMPONENT: component}
-    with log.open("ab") as output:
-        started = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    entry = Path("/proc") / str(started.pid)
+    with log.open("ab") as output, open(os.devnull) as nothing:
+        streams = ((nothing, 0), (output, 1), (output, 2))
+        actions = [(os.POSIX_SPAWN_DUP2, stream.fileno(), number) for stream, number in streams]
+        pid = os.posix_spawnp(command[0], command, environment, file_actions=actions, setsid=True)
 
     def begun() -> bool:
-        process = _read(entry, cluster)
-        return started.poll() is not None or (process is not None and process.program == program)
+        process = _read(Path("/proc") / str(pid), cluster)
+        return _reaped(pid) or (process is not None and process.program == program)
 
     wait_for(f"{component} runs {program}", begun, seconds=10, pause=0.005)
 
@@ -75,7 +68,9 @@ def end(cluster: Path, process: Process, with_signal: signal.Signals, seconds: f
             return True
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(descriptor, with_signal)
-        return bool(select.select([descriptor], [], [], seconds)[0])
+        ended = bool(select.select([descriptor], [], [], seconds)[0])
+        _reaped(process.pid)
+        return ended
 
 
 def stop(cluster: Path, process: Process) -> None:
@@ -88,6 +83,14 @@ def kill(cluster: Path, process: Process) -> None:
     """Kills a process and waits until it is gone."""
     if not end(cluster, process, signal.SIGKILL, 10):
         raise ClusterError(f"process {process.pid} ({process.program}) is still there 10 s after it was killed")
+
+
+def _reaped(pid: int) -> bool:
+    """Tells whether the process was a child of this one and has ended; then nothing is left of it."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return False
 
 
 @contextlib.contextmanager

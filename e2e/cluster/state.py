@@ -1,7 +1,10 @@
 """What is on record of a cluster that was made: which kind it is, where its API server is, and how it was started."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,6 +40,15 @@ class State:
         draft = _file(layout).with_suffix(".draft")
         draft.write_text(json.dumps(asdict(self), indent=1))
         os.replace(draft, _file(layout))
+
+
+@contextmanager
+def exclusively(layout: Layout) -> Iterator[None]:
+    """Waits until nobody else makes or removes the cluster, and keeps others from it."""
+    layout.lock.parent.mkdir(parents=True, exist_ok=True)
+    with layout.lock.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def boot() -> str:
