@@ -60,26 +60,14 @@ async def test_a_request_that_says_it_is_too_large_is_refused_before_it_is_sent(
 
 
 async def test_a_request_that_does_not_say_its_size_is_cut_off_at_the_limit(desk: Desk) -> None:
-    chunk = b"100000\r\n" + b" " * MiB + b"\r\n"
     async with raw(desk) as (reader, writer):
         writer.write(await head(desk, "open_session", "Transfer-Encoding: chunked"))
-        answering = asyncio.ensure_future(reader.read())
-        sent = 0
-        while not answering.done():
-            writer.write(chunk)
-            sent += 1
-            await _drained(writer)
-            assert sent < 100, "the gateway takes it all"
-        answer = await answering
+        for _ in range(SMALL // MiB):
+            writer.write(b"100000\r\n" + b" " * MiB + b"\r\n")
+            await writer.drain()
+        writer.write(b"1\r\n \r\n")
+        answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 413 ")
-    assert sent > 8
-
-
-async def _drained(writer: asyncio.StreamWriter) -> None:
-    try:
-        await writer.drain()
-    except ConnectionError:
-        await asyncio.sleep(0)
 
 
 async def test_the_largest_body_that_a_route_takes_is_taken(desk: Desk) -> None:

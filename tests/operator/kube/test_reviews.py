@@ -152,7 +152,7 @@ async def test_a_refused_token_is_not_remembered_and_no_other_token_is_taken_for
 
 NOBODY: dict[str, dict[str, Any]] = {
     "not authenticated": {"authenticated": False},
-    "authenticated in words": {"authenticated": "true"},
+    "authenticated in words": good(authenticated="true"),
     "an empty status": {},
     "an audience of others": good(audiences=["https://kubernetes.default.svc"]),
     "no audience, as of a server that knows none": {"authenticated": True, "user": POD},

@@ -61,7 +61,12 @@ def store(postgres: RunStore) -> RunStore:
     return postgres
 
 
-once = pytest.mark.parametrize("name", ["append", "intend", "record", "finish"])
+ONCE = {name: WRITES[name] for name in ("append", "intend", "record", "finish")} | {
+    "intend idempotently": lambda desk, store: store.intend(desk.session, desk.call(idempotent=True), [MARK])
+}
+"""The writes that must not be made twice."""
+
+once = pytest.mark.parametrize("name", ONCE)
 
 
 @once
@@ -101,18 +106,18 @@ async def written_once(desk: Desk, patient: AttemptStore, name: str, committed: 
     if name == "finish":
         if committed:
             with pytest.raises(Superseded):
-                await WRITES[name](desk, patient)
+                await ONCE[name](desk, patient)
         else:
-            await WRITES[name](desk, patient)
+            await ONCE[name](desk, patient)
         [attempt] = await desk.store.attempts(desk.ref.run)
         assert attempt.state is AttemptState.SUCCEEDED
     else:
-        await WRITES[name](desk, patient)
+        await ONCE[name](desk, patient)
         assert await desk.marks() == 1
         session = await desk.direct.open_session(desk.session)
         calls = await desk.direct.tool_calls(desk.session, desk.turn)
         assert len(session.entries) == (2 if name == "append" else 1)
-        assert len(calls) == (2 if name == "intend" else 1)
+        assert len(calls) == (2 if name.startswith("intend") else 1)
         assert (calls[0].result is not None) == (name == "record")
     assert desk.pauses, "the first try was lost"
 
