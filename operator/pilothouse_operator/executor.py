@@ -113,11 +113,12 @@ class PodExecutor:
         memory.vanished.pop(id_, None)
         seen = see(pod)
         if attempt.carrier is not None and seen.gated:
-            await self._release(pod)
+            if (now := await self._pod(attempt, fresh=True)) is not None:
+                await self._release(now)
             return None
         if seen.over:
             return await self.ended(attempt, seen)
-        await self._watch(attempt, pod, seen)
+        await self._watch(attempt, seen)
         return None
 
     async def stop(self, attempt: Attempt, failure: Failure | None) -> None:
@@ -211,20 +212,22 @@ class PodExecutor:
             return None
         return self.gone(attempt)
 
-    async def _watch(self, attempt: Attempt, pod: Object, seen: Seen) -> None:
+    async def _watch(self, attempt: Attempt, seen: Seen) -> None:
         """Ends a Pod that takes too long to start or, where nobody else does, to end."""
         if not seen.begun:
             self._around.memory.pending[attempt.ref.attempt] = seen.waiting
-            await self._within(attempt, pod, seen.pending_limit, seen.created_at, _not_started(seen))
-        elif seen.running_limit is not None and seen.running_since is not None:
-            await self._within(attempt, pod, seen.running_limit, seen.running_since, _TOO_LONG)
+            await self._within(attempt, seen.pending_limit, seen.created_at, _not_started(seen))
+            return
+        self._around.memory.pending.pop(attempt.ref.attempt, None)
+        if seen.running_limit is not None and seen.running_since is not None:
+            await self._within(attempt, seen.running_limit, seen.running_since, _TOO_LONG)
 
-    async def _within(self, attempt: Attempt, pod: Object, limit: float, since: datetime, failure: Failure) -> None:
+    async def _within(self, attempt: Attempt, limit: float, since: datetime, failure: Failure) -> None:
         left = limit - (time.time() - since.timestamp())
         if left > 0:
             self._around.wake(left)
-        else:
-            await self._end(attempt, pod, failure)
+        elif (now := await self._pod(attempt, fresh=True)) is not None:
+            await self._end(attempt, now, failure)
 
 
 _TOO_LONG = Failure(FailureCode.TMO, "the command reached the step's timeout and was ended")
@@ -240,7 +243,10 @@ def _stopped(failure: Failure | None) -> Ending:
 
 
 def _refusal(error: Refused) -> Exception:
-    """Quotas and rights may change, so they are waited for; a policy will say the same the next time."""
-    if error.by_quota or error.terminating or error.lacks_rights:
+    """Quotas, rights and accounts may change, so they are waited for; a policy will say the same the next time, and a
+    Pod that is no valid one stays so."""
+    if error.by_quota or error.terminating or error.lacks_rights or error.lacks_account:
         return Held(str(error))
-    return Failed(FailureCode.SEC, f"the API server refuses the Pod: {error}", "PolicyRefused")
+    if error.forbidden or "denied request" in str(error):
+        return Failed(FailureCode.SEC, f"the API server refuses the Pod: {error}", "PolicyRefused")
+    return Failed(FailureCode.INP, f"the API server takes no such Pod: {error}")

@@ -10,9 +10,9 @@ from pilothouse.api.agent import Agent, AgentSpec
 from pilothouse.api.fields import seconds
 from pilothouse.api.manifest import Manifest, ManifestError, load
 from pilothouse.api.problem import Problem
-from pilothouse.api.workflow import RERUN_REQUESTED_AT, RETRY_REQUESTED_AT, Workflow, run_key
+from pilothouse.api.workflow import Workflow, run_key
 from pilothouse.records.failures import Failed
-from pilothouse.records.runs import NewRun, NewStep, Run, StepId
+from pilothouse.records.runs import NewRun, NewStep, StepId
 from pilothouse.workflows.checks.check import check
 from pilothouse.workflows.checks.references import Known, missing_references
 from pilothouse.workflows.closure import config_refs, freeze, invoked
@@ -21,9 +21,6 @@ from pilothouse.workflows.params import ParamError, bind
 from pilothouse_operator.kube.port import Kube
 from pilothouse_operator.kube.resources import AGENTS, CONFIG_MAPS
 from pilothouse_operator.verdict import Standing, Verdict
-
-VERBS = (RETRY_REQUESTED_AT, RERUN_REQUESTED_AT)
-"""Annotations that ask for a run, each by any new value."""
 
 SHOWN = 5
 """Problems that a condition's message tells."""
@@ -121,20 +118,6 @@ def read(obj: Mapping[str, Any]) -> Manifest:
         too_large = any("is larger than" in str(problem) for problem in error.problems)
         reason = c.SPEC_TOO_LARGE if too_large else c.INVALID_SPEC
         raise NotNow(Standing.STALLED, reason, told(error.problems)) from None
-
-
-def requests_of(workflow: Workflow) -> dict[str, str]:
-    """The verbs that stand on the object, with their values."""
-    annotations = workflow.metadata.annotations or {}
-    return {verb: annotations[verb] for verb in VERBS if verb in annotations}
-
-
-def asks_anew(workflow: Workflow, latest: Run) -> bool:
-    """Whether the object asks for a run after this one: by another key, or by a verb."""
-    if run_key(workflow.spec) != latest.key:
-        return True
-    asked, before = requests_of(workflow), latest.requests
-    return asked.get(RERUN_REQUESTED_AT) != before.get(RERUN_REQUESTED_AT) and RERUN_REQUESTED_AT in asked
 
 
 def told(problems: Sequence[Problem]) -> str:

@@ -31,17 +31,22 @@ class Objects:
     _last: dict[str, float] = field(default_factory=dict)
 
     def see(self, resource: Resource, change: str | None, body: Mapping[str, Any]) -> Key:
-        """Takes in an event of a watch. `change` is `DELETED`, another word, or None from a list."""
+        """Takes in an event of a watch. `change` is `DELETED`, another word, or None from a list. Events of two objects
+        of one name may come in any order, so an older one changes nothing."""
         obj = dict(body)
         key = key_of(resource, obj)
         self._last[resource.kind] = time.monotonic()
-        if change == "DELETED":
-            self.forget(key)
-        elif _newer(obj, self._by_key.get(key)):
+        if _newer(obj, self._by_key.get(key)):
+            self.correct(resource, key, None if change == "DELETED" else obj)
+        return key
+
+    def correct(self, resource: Resource, key: Key, obj: Object | None) -> None:
+        """Takes in the object as the API server has it now; None where there is none."""
+        self.forget(key)
+        if obj is not None:
             self._by_key[key] = obj
             for uid in _owners(obj) if resource.kind == "Pod" else ():
                 self._pods_of[uid][key] = obj
-        return key
 
     def get(self, kind: str, namespace: str, name: str) -> Object | None:
         return self._by_key.get(Key(kind, namespace, name))
@@ -53,7 +58,10 @@ class Objects:
         """The Pods whose owner has that UID."""
         return list(self._pods_of.get(uid, {}).values())
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: Key, uid: str | None = None) -> None:
+        """`uid`: only the object with that one, not another of its name."""
+        if uid is not None and self._by_key.get(key, {}).get("metadata", {}).get("uid") != uid:
+            return
         gone = self._by_key.pop(key, None)
         for uid in _owners(gone) if gone and key.kind == "Pod" else ():
             self._pods_of[uid].pop(key, None)
@@ -75,8 +83,8 @@ def _owners(pod: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _newer(obj: Object, known: Object | None) -> bool:
-    """Whether it is not older than what is known, where that can be told: of another UID, always."""
-    if known is None or known["metadata"].get("uid") != obj["metadata"].get("uid"):
+    """Whether it is not older than what is known, as far as that can be told."""
+    if known is None:
         return True
     versions = (obj["metadata"].get("resourceVersion", ""), known["metadata"].get("resourceVersion", ""))
     return not all(version.isdecimal() for version in versions) or int(versions[0]) >= int(versions[1])

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +13,10 @@ from pilothouse.store.errors import Conflict, StoreError, StoreUnavailable
 from pilothouse.store.ports import Leadership, RunStore
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse_operator.kube.errors import KubeError
-from pilothouse_operator.kube.port import Kube
+from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import OURS, PODS, WORKFLOWS, Resource
 from pilothouse_operator.metrics import Metrics
-from pilothouse_operator.names import INSTALLATION, WORKFLOW
+from pilothouse_operator.names import INSTALLATION
 from pilothouse_operator.objects import Key, Objects, key_of
 from pilothouse_operator.settings import Settings
 from pilothouse_operator.shift import Shift
@@ -70,10 +70,10 @@ class Operator:
                 self.queue.add(key_of(WORKFLOWS, obj))
 
     def _see_pod(self, change: str | None, body: Mapping[str, Any]) -> None:
-        labels = body["metadata"].get("labels", {})
-        if labels.get(INSTALLATION) == str(self.installation):
+        owner = _workflow_of(body)
+        if owner is not None and body["metadata"].get("labels", {}).get(INSTALLATION) == str(self.installation):
             self.objects.see(PODS, change, body)
-            self.queue.add(Key("Workflow", body["metadata"]["namespace"], labels.get(WORKFLOW, "")))
+            self.queue.add(owner)
 
     async def lead(self) -> None:
         """Leads whenever nobody else does, until cancelled."""
@@ -156,14 +156,30 @@ class Operator:
                 self.queue.add(Key("Workflow", run.namespace, run.workflow))
 
     async def _sweep_objects(self) -> None:
-        """Forgets Workflows that were deleted while nobody watched. A refusal proves nothing."""
+        """Forgets what was deleted while nobody watched. A refusal proves nothing."""
         for namespace in self.settings.namespaces or (None,):
-            known = {key_of(WORKFLOWS, obj) for obj in self.objects.all("Workflow", namespace)}
             with suppress(KubeError):
-                there = {key_of(WORKFLOWS, obj) for obj in await self.kube.names(WORKFLOWS, namespace)}
-                for gone in known - there:
-                    self.objects.forget(gone)
-                    self.queue.add(gone)
+                for obj in await self._gone(WORKFLOWS, namespace):
+                    self.queue.add(key_of(WORKFLOWS, obj))
+                for pod in await self._gone(PODS, namespace, f"{INSTALLATION}={self.installation}"):
+                    if (owner := _workflow_of(pod)) is not None:
+                        self.queue.add(owner)
+
+    async def _gone(self, resource: Resource, namespace: str | None, labels: str = "") -> Sequence[Object]:
+        """Forgets those that are not there any more, and tells which."""
+        known = list(self.objects.all(resource.kind, namespace))
+        there = {obj["metadata"]["uid"] for obj in await self.kube.names(resource, namespace, labels)}
+        gone = [obj for obj in known if obj["metadata"]["uid"] not in there]
+        for obj in gone:
+            self.objects.forget(key_of(resource, obj), obj["metadata"]["uid"])
+        return gone
+
+
+def _workflow_of(pod: Mapping[str, Any]) -> Key | None:
+    """The Workflow that the Pod belongs to."""
+    owners = pod["metadata"].get("ownerReferences", [])
+    name = next((owner["name"] for owner in owners if owner["kind"] == WORKFLOWS.kind), None)
+    return None if name is None else Key(WORKFLOWS.kind, pod["metadata"]["namespace"], name)
 
 
 async def _first_of(tasks: list["asyncio.Task[None]"]) -> None:

@@ -1,17 +1,18 @@
 """Workflows: one look at one of them. Level-triggered: whatever happened before, the look finds what is due."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
 from pilothouse.api import conditions as c
-from pilothouse.api.workflow import RETRY_REQUESTED_AT, Workflow
-from pilothouse.records.runs import Run, Snapshot
-from pilothouse.records.states import RunState, Shutdown
+from pilothouse.api.workflow import Workflow
+from pilothouse.records.runs import Attempt, Run, Snapshot
+from pilothouse.records.states import Shutdown
 from pilothouse.store.ports import RunStore
+from pilothouse_operator.asked import Asked, asked_of, asks_anew, ending, requests_of
 from pilothouse_operator.drives import Drives, controls_of
-from pilothouse_operator.intake import Intake, NotNow, asks_anew, read, requests_of
+from pilothouse_operator.intake import Intake, NotNow, read
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import NAMESPACES, PODS, WORKFLOWS
 from pilothouse_operator.names import ATTEMPT
@@ -23,6 +24,9 @@ from pilothouse_operator.workflowstatus import status_of, verdict_of
 
 WAIT = 10.0
 """Seconds after which a Workflow that waits for another object is looked at again."""
+
+MANY = 100_000
+"""Runs of one name that can be unfinished at a time, in all namespaces together."""
 
 
 @dataclass(slots=True)
@@ -38,15 +42,18 @@ class Workflows:
     again: Callable[[Key, float], None]
 
     async def reconcile(self, key: Key) -> None:
-        obj = self.objects.get(key.kind, key.namespace, key.name) or await self.kube.get(
-            WORKFLOWS, key.namespace, key.name
-        )
+        cached = self.objects.get(key.kind, key.namespace, key.name)
+        obj = cached or await self.kube.get(WORKFLOWS, key.namespace, key.name)
         tenant = await self._tenant(key.namespace)
-        if tenant is None or obj is None or "deletionTimestamp" in obj["metadata"]:
-            await self._end_orphans(key, None)
+        gone = tenant is None or obj is None or "deletionTimestamp" in obj["metadata"]
+        orphans = await self._orphans(key, None if gone or obj is None else UUID(obj["metadata"]["uid"]))
+        if orphans and cached is not None and not await self._is_current(key, cached):
             return
-        await self._end_orphans(key, UUID(obj["metadata"]["uid"]))
-        await self._look(key, obj, tenant)
+        for run in orphans:
+            await self.store.request_shutdown(run.ref, Shutdown.TERMINATE)
+            await self._drive(key, run, None)
+        if obj is not None and tenant is not None and not gone:
+            await self._look(key, obj, tenant)
 
     async def _look(self, key: Key, obj: Object, tenant: UUID) -> None:
         uid = UUID(obj["metadata"]["uid"])
@@ -55,50 +62,45 @@ class Workflows:
         try:
             workflow = read(obj)
             assert isinstance(workflow, Workflow)  # noqa: S101 - the API serves no other kind at that place
-            snapshot = await self._advance(key, workflow, tenant, latest, newest[0].number if newest else 0)
-            verdict = self._verdict(workflow, snapshot, self._notes(snapshot))
+            asked = asked_of(workflow, latest)
+            if asked is not Asked.NOTHING and not await self._is_current(key, obj):
+                return
+            latest = await self._answer(asked, workflow, tenant, latest, newest[0].number if newest else 0)
+            snapshot = None if latest is None else await self._drive(key, latest, workflow)
+            if snapshot is not None and asked_of(workflow, snapshot.run) is not Asked.NOTHING:
+                self.again(key, 0)
+            verdict = self._verdict(workflow, snapshot)
             suspended = workflow.spec.suspend
         except NotNow as not_now:
-            snapshot, verdict, suspended = await self._go_on(key, latest), not_now.verdict, False
+            snapshot = None if latest is None else await self._drive(key, latest, None)  # goes on as it began
+            verdict, suspended = not_now.verdict, False
             if verdict.standing is Standing.WAITING:
                 self.again(key, WAIT)
-        await self._tidy(uid, snapshot)
+        await self._tidy(key, uid, tenant, snapshot)
         await self._report(key, obj, verdict, snapshot, suspended)
 
-    async def _advance(
-        self, key: Key, workflow: Workflow, tenant: UUID, latest: Run | None, number: int
-    ) -> Snapshot | None:
-        """Brings the latest run forward, or begins the next one. Raises NotNow."""
-        spec = workflow.spec
-        if latest is None or (asks_anew(workflow, latest) and latest.state.final):
-            if spec.shutdown is not None or spec.suspend:
-                return None if latest is None else await self.store.snapshot(latest.ref)
-            latest = await self.store.create_run(
-                await self.intake.new_run(workflow, tenant, number, requests_of(workflow))
-            )
-        elif latest.state.final and (again := await self._retry(workflow, latest)) is not None:
-            latest = again
-        elif not latest.state.final and (spec.shutdown is not None or asks_anew(workflow, latest)):
-            verb = Shutdown(spec.shutdown) if spec.shutdown else Shutdown.CANCEL
-            await self.store.request_shutdown(latest.ref, verb)
-        snapshot = await self._drive(key, latest, workflow)
-        if snapshot.run.state.final and asks_anew(workflow, snapshot.run):
-            self.again(key, 0)
-        return snapshot
+    async def _is_current(self, key: Key, obj: Object) -> bool:
+        """Whether the object is as the API server has it now. Asked before anything that cannot be undone, for a watch
+        may lag behind; where it is not, what is there is looked at next."""
+        now = await self.kube.get(WORKFLOWS, key.namespace, key.name)
+        if now is not None and now["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return True
+        self.objects.correct(WORKFLOWS, key, now)
+        self.again(key, 0)
+        return False
 
-    async def _retry(self, workflow: Workflow, latest: Run) -> Run | None:
-        """The run that repeats what failed of the latest one, where that is asked for."""
-        asked = requests_of(workflow)
-        same = asked.get(RETRY_REQUESTED_AT) == latest.requests.get(RETRY_REQUESTED_AT)
-        if same or latest.state is RunState.SUCCEEDED or workflow.spec.shutdown or workflow.spec.suspend:
-            return None
-        return await self.store.create_run(retried(await self.store.snapshot(latest.ref), asked))
-
-    async def _go_on(self, key: Key, latest: Run | None) -> Snapshot | None:
-        """A Workflow that cannot be read any more: what runs goes on as it began."""
-        if latest is None:
-            return None
-        return await self._drive(key, latest, None)
+    async def _answer(
+        self, asked: Asked, workflow: Workflow, tenant: UUID, latest: Run | None, number: int
+    ) -> Run | None:
+        """Does what the object asks for; the run that is the latest one then. Raises NotNow."""
+        requests = requests_of(workflow)
+        if asked is Asked.BEGIN:
+            return await self.store.create_run(await self.intake.new_run(workflow, tenant, number, requests))
+        if latest is not None and asked is Asked.RETRY:
+            return await self.store.create_run(retried(await self.store.snapshot(latest.ref), requests))
+        if latest is not None and asked is Asked.END:
+            return await self.store.request_shutdown(latest.ref, ending(workflow))
+        return latest
 
     async def _drive(self, key: Key, run: Run, workflow: Workflow | None) -> Snapshot:
         if run.state.final:
@@ -111,32 +113,40 @@ class Workflows:
             self.again(key, done.wake_in)
         return done.snapshot
 
-    async def _end_orphans(self, key: Key, uid: UUID | None) -> None:
-        """Ends the runs of Workflows that are gone: deleted, or deleted and created anew under the same name."""
-        for run in await self.store.runs(workflow=key.name, unfinished=True):
-            if run.namespace == key.namespace and run.workflow_uid != uid:
-                await self.store.request_shutdown(run.ref, Shutdown.TERMINATE)
-                await self._drive(key, run, None)
+    async def _orphans(self, key: Key, uid: UUID | None) -> list[Run]:
+        """Unfinished runs of Workflows that are gone: deleted, or deleted and created anew under the same name."""
+        runs = await self.store.runs(workflow=key.name, unfinished=True, limit=MANY)
+        return [run for run in runs if run.namespace == key.namespace and run.workflow_uid != uid]
 
-    async def _tidy(self, uid: UUID, snapshot: Snapshot | None) -> None:
+    async def _tidy(self, key: Key, uid: UUID, tenant: UUID, snapshot: Snapshot | None) -> None:
         """Deletes Pods of no open attempt, which a crash left after their outcome was recorded."""
-        pods = [pod for pod in self.objects.pods_of(str(uid)) if "deletionTimestamp" not in pod["metadata"]]
-        known = {} if snapshot is None else snapshot.attempts
-        open_now = {str(attempt.ref.attempt) for attempt in known.values() if not attempt.state.final}
-        for pod in pods:
-            metadata = pod["metadata"]
-            if metadata.get("labels", {}).get(ATTEMPT) not in open_now:
+        open_then = set() if snapshot is None else _open(snapshot.attempts.values())
+        pods = [pod for pod in self.objects.pods_of(str(uid)) if _attempt_of(pod) not in open_then]
+        # All is read again, now that the Pods were seen: another operator may have opened their attempts since.
+        there = [pod for pod in [await self._there(pod) for pod in pods] if pod is not None]
+        newest = await self.store.runs(tenant, workflow=key.name, limit=1) if there else []
+        open_now = {id_ for run in newest for id_ in _open(await self.store.attempts(run.ref))}
+        for pod in there:
+            if _attempt_of(pod) not in open_now:
+                metadata = pod["metadata"]
                 await self.kube.delete(PODS, metadata["namespace"], metadata["name"], metadata["uid"])
+
+    async def _there(self, pod: Object) -> Object | None:
+        """The Pod as it is now; None where it is gone, or about to be."""
+        metadata = pod["metadata"]
+        now = await self.kube.get(PODS, metadata["namespace"], metadata["name"])
+        stays = now is not None and "deletionTimestamp" not in now["metadata"]
+        return now if stays and now is not None and now["metadata"]["uid"] == metadata["uid"] else None
 
     def _notes(self, snapshot: Snapshot | None) -> Mapping[str, str]:
         """What the Pods of steps wait for, by the step's path."""
         drive = None if snapshot is None else self.drives.known(snapshot.run.ref)
         return drive.notes(snapshot.attempts) if drive and snapshot else {}
 
-    def _verdict(self, workflow: Workflow, snapshot: Snapshot | None, notes: Mapping[str, str]) -> Verdict:
+    def _verdict(self, workflow: Workflow, snapshot: Snapshot | None) -> Verdict:
         if snapshot is None or (snapshot.run.state.final and asks_anew(workflow, snapshot.run)):
             return _not_begun(workflow)
-        return verdict_of(snapshot, suspended=workflow.spec.suspend, notes=notes)
+        return verdict_of(snapshot, suspended=workflow.spec.suspend, notes=self._notes(snapshot))
 
     async def _report(
         self, key: Key, obj: Object, verdict: Verdict, snapshot: Snapshot | None, suspended: bool
@@ -166,6 +176,14 @@ class Workflows:
         """The UID of the namespace as it is now: one that is created anew is another tenant."""
         found = await self.kube.get(NAMESPACES, None, namespace)
         return None if found is None else UUID(found["metadata"]["uid"])
+
+
+def _open(attempts: Iterable[Attempt]) -> set[str]:
+    return {str(attempt.ref.attempt) for attempt in attempts if not attempt.state.final}
+
+
+def _attempt_of(pod: Object) -> str:
+    return str(pod["metadata"].get("labels", {}).get(ATTEMPT, ""))
 
 
 def _not_begun(workflow: Workflow) -> Verdict:

@@ -51,8 +51,9 @@ class KubeClient:
     async def list(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Sequence[Object]:
         return await self._pages(resource.path(namespace), {"labelSelector": labels} if labels else {}, {})
 
-    async def names(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        return await self._pages(resource.path(namespace), {}, {"Accept": _METADATA})
+    async def names(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Sequence[Object]:
+        query = {"labelSelector": labels} if labels else {}
+        return await self._pages(resource.path(namespace), query, {"Accept": _METADATA})
 
     async def _pages(self, path: str, query: Mapping[str, str], headers: Mapping[str, str]) -> Sequence[Object]:
         items: list[Object] = []

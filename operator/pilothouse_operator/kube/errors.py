@@ -31,8 +31,14 @@ class Refused(KubeError):  # noqa: N818 - says what happened
 
     @property
     def terminating(self) -> bool:
-        """The namespace is being deleted: nothing new may be made in it."""
-        return self.forbidden and "because it is being terminated" in str(self)
+        """The namespace is being deleted, or is gone: nothing new may be made in it."""
+        gone = str(self).startswith("namespaces ") and str(self).endswith(" not found")
+        return gone or (self.forbidden and "because it is being terminated" in str(self))
+
+    @property
+    def lacks_account(self) -> bool:
+        """The Pod's service account is not there; in a new namespace it takes a moment until one is."""
+        return self.forbidden and "error looking up service account" in str(self)
 
     @property
     def lacks_rights(self) -> bool:

@@ -20,8 +20,8 @@ class Kube(Protocol):
         """The objects of a namespace, or of all; `labels` is a selector."""
         ...
 
-    async def names(self, resource: Resource, namespace: str | None = None) -> Sequence[Object]:
-        """The metadata of the objects of a namespace, or of all."""
+    async def names(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Sequence[Object]:
+        """As `list`, of each object its metadata alone."""
         ...
 
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Object:
