@@ -17,6 +17,9 @@ from pilothouse_operator.workflowstatus import differs
 PAUSE = 1.0
 """Seconds between two writes of one object's status, unless it says that a run has ended."""
 
+KEPT = 60.0
+"""Seconds for which a write is remembered. By then the watch has shown it."""
+
 COMPONENT = "pilothouse-operator"
 
 _TOLD = frozenset(
@@ -36,13 +39,20 @@ _TOLD = frozenset(
 """Reasons of `Ready` that become an Event when they come up."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A status, and when it was written by the loop's clock, in seconds."""
+
+    status: Mapping[str, Any]
+    at: float
+
+
 @dataclass(slots=True)
 class StatusWriter:
     """Remembers what it wrote last, by UID, for the watch may lag behind."""
 
     kube: Kube
-    _written: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    _at: dict[str, float] = field(default_factory=dict)
+    _written: dict[str, _Written] = field(default_factory=dict)
 
     async def write(self, resource: Resource, obj: Object, status: Mapping[str, Any], *, urgent: bool) -> float:
         """Writes the status if it says anything new. Returns the seconds after which it has to be tried again, since
@@ -50,22 +60,25 @@ class StatusWriter:
         uid, before = obj["metadata"]["uid"], self.before(obj)
         if not differs(before, status):
             return 0.0
-        now = asyncio.get_running_loop().time()
-        if not urgent and (left := self._at.get(uid, 0.0) + PAUSE - now) > 0 and uid in self._at:
+        now, last = asyncio.get_running_loop().time(), self._written.get(uid)
+        if not urgent and last is not None and (left := last.at + PAUSE - now) > 0:
             return left
         if await self._patch(resource, obj, _with_nulls(before, status)):
-            self._written[uid], self._at[uid] = status, now
+            self._remember(uid, _Written(status, now))
             await self._tell(resource, obj, before, status)
         return 0.0
 
     def before(self, obj: Object) -> Mapping[str, Any]:
         """The status as it was last written, by us or by the operator before."""
-        found: Mapping[str, Any] = self._written.get(obj["metadata"]["uid"]) or obj.get("status") or {}
-        return found
+        last = self._written.get(obj["metadata"]["uid"])
+        return last.status if last is not None else obj.get("status") or {}
 
-    def forget(self, uid: str) -> None:
+    def _remember(self, uid: str, written: _Written) -> None:
+        """The oldest stand first, so those that have been there for too long go first."""
         self._written.pop(uid, None)
-        self._at.pop(uid, None)
+        self._written[uid] = written
+        while (oldest := next(iter(self._written.items())))[1].at < written.at - KEPT:
+            del self._written[oldest[0]]
 
     async def _patch(self, resource: Resource, obj: Object, status: Mapping[str, Any]) -> bool:
         metadata = obj["metadata"]

@@ -14,6 +14,9 @@ FIRST_PAUSE = 0.5
 
 LONGEST_PAUSE = 60.0
 
+_DOUBLINGS = 10
+"""After these the pause is the longest."""
+
 
 class WorkQueue(Generic[K]):
     """`add` asks for work on a key, now or later. One that is added while a worker has it is worked on again after."""
@@ -51,7 +54,7 @@ class WorkQueue(Generic[K]):
     def failed(self, key: K) -> float:
         """Asks for the key again after a pause that grows with each failure in a row; returns the pause in seconds."""
         self._failures[key] += 1
-        longest = min(FIRST_PAUSE * 2 ** (self._failures[key] - 1), LONGEST_PAUSE)
+        longest = min(FIRST_PAUSE * 2 ** min(self._failures[key] - 1, _DOUBLINGS), LONGEST_PAUSE)
         pause: float = longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
         self.add(key, pause)
         return pause
