@@ -27,6 +27,26 @@ def shell(name: str, script: str, **step: Any) -> dict[str, Any]:
     return {"name": name, "runCommand": {"command": ["sh", "-c", script]}, **step}
 
 
+def light(name: str, value: Any = 1, **step: Any) -> dict[str, Any]:
+    """A step without a Pod."""
+    return {"name": name, "transform": {"value": value}, **step}
+
+
+def agent(name: str, *turns: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
+    """The manifest of an Agent whose model says these turns."""
+    return {
+        "apiVersion": "pilothouse.dev/v1alpha1",
+        "kind": "Agent",
+        "metadata": {"name": name},
+        "spec": {"model": {"provider": "Scripted", "script": list(turns)}, **spec},
+    }
+
+
+def asks(name: str, agent: str, **step: Any) -> dict[str, Any]:
+    """A step that invokes an Agent."""
+    return {"name": name, "invokeAgent": {"agentRef": {"name": agent}, "message": "Go."}, **step}
+
+
 @dataclass(frozen=True)
 class Applied:
     """A Workflow on the cluster."""
