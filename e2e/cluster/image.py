@@ -133,7 +133,7 @@ class _BuildahBuilder:
         finally:
             self._buildah("rm", "--all")
             mounts.remove(self._folder)
-        self._forget_outdated()
+        self._forget_outdated(image)
 
     def size(self, image: str) -> str:
         return self._buildah("images", "--noheading", "--format={{.Size}}", image).strip()
@@ -141,7 +141,9 @@ class _BuildahBuilder:
     def save(self, image: str, archive: Path) -> None:
         self._buildah("push", image, f"docker-archive:{archive}:{image}", timeout=300)
 
-    def _forget_outdated(self) -> None:
+    def _forget_outdated(self, image: str) -> None:
+        """Keeps this image whatever its age: one that was made of cached layers alone is as old as they are."""
         listed = self._buildah("images", "--noheading", "--format={{.Name}}:{{.Tag}}").split()  # the newest first
         for outdated in [name for name in listed if name.startswith(REPOSITORY)][_KEPT:]:
-            self._buildah("rmi", outdated)
+            if outdated != image:
+                self._buildah("rmi", outdated)
