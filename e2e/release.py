@@ -55,15 +55,16 @@ class Release:
         """The Pods of a component."""
         return self.own.items("pods", f"--selector={self._selector(component)}")
 
-    def sql(self, query: str) -> list[list[str]]:
-        """The rows that a query of the release's database gives, each value as text."""
+    def sql(self, query: str, *values: str) -> list[list[str]]:
+        """The rows that a query of the release's database gives, each value as text. `values` are for its `%s`."""
         program = (
-            "import asyncio, json, os, psycopg;"
-            "rows = psycopg.connect(os.environ['PILOTHOUSE_DSN']).execute(os.sys.argv[1]).fetchall();"
+            "import json, os, psycopg;"
+            "store = psycopg.connect(os.environ['PILOTHOUSE_DSN']);"
+            "rows = store.execute(os.sys.argv[1], os.sys.argv[2:] or None).fetchall();"
             "print(json.dumps([[None if v is None else str(v) for v in row] for row in rows]))"
         )
         pod = self.pods("operator")[0]["metadata"]["name"]
-        rows: list[list[str]] = json.loads(self.own("exec", pod, "--", "python", "-I", "-c", program, query))
+        rows: list[list[str]] = json.loads(self.own("exec", pod, "--", "python", "-I", "-c", program, query, *values))
         return rows
 
     def _selector(self, component: str) -> str:

@@ -40,24 +40,28 @@ class Rows:
 
     def runs(self) -> list[RunRow]:
         """Its runs, the oldest first."""
-        found = self._of("SELECT runs.number, runs.state, run_key FROM runs", "created_at, number")
+        found = self._of("SELECT number, state, run_key FROM runs WHERE {which} ORDER BY created_at, number")
         return [RunRow(int(number), state, key) for number, state, key in found]
 
     def attempts(self, run: int = 1) -> list[AttemptRow]:
         """The attempts of a run, in the order in which they began."""
-        columns = "path, attempts.number, attempts.state, coalesce(carrier, '')"
-        query = f"SELECT {columns} FROM attempts JOIN runs ON run = runs.id"
-        found = self._of(query, "attempts.created_at, path", run)
+        query = (
+            "SELECT path, a.number, a.state, coalesce(carrier, '') FROM attempts AS a JOIN runs ON a.run = runs.id "
+            "WHERE {which} AND runs.number = %s ORDER BY a.created_at, path"
+        )
+        found = self._of(query, str(run))
         return [AttemptRow(path, int(number), state, carrier) for path, number, state, carrier in found]
 
     def events(self, run: int = 1) -> list[EventRow]:
         """The events of a run in their order. Their numbers have no gap."""
-        query = "SELECT seq, type, coalesce(path, '') FROM events JOIN runs ON run = runs.id"
-        found = self._of(query, "seq", run)
+        query = (
+            "SELECT seq, type, coalesce(path, '') FROM events JOIN runs ON run = runs.id "
+            "WHERE {which} AND runs.number = %s ORDER BY seq"
+        )
+        found = self._of(query, str(run))
         assert [int(seq) for seq, *_ in found] == list(range(1, len(found) + 1))
         return [EventRow(type_, path) for _, type_, path in found]
 
-    def _of(self, query: str, order: str, run: int | None = None) -> list[list[str]]:
-        which = f"namespace = '{self.namespace}' AND workflow = '{self.workflow}'"
-        number = "" if run is None else f" AND runs.number = {run}"
-        return self.release.sql(f"{query} WHERE {which}{number} ORDER BY {order}")
+    def _of(self, query: str, *values: str) -> list[list[str]]:
+        which = "namespace = %s AND workflow = %s"
+        return self.release.sql(query.format(which=which), self.namespace, self.workflow, *values)
