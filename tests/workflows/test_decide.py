@@ -199,7 +199,8 @@ ENDED_TABLE = [
     (AttemptState.LOST, {"on_loss": OnLoss.CONTINUE}, {"restart": 4}, Restart(A, 5)),
     (AttemptState.LOST, {"on_loss": OnLoss.CONTINUE}, {"restart": MAX_CONTINUED}, StepState.ERROR),
     (AttemptState.RELEASED, {"on_loss": OnLoss.CONTINUE}, {"restart": MAX_CONTINUED}, Restart(A, MAX_CONTINUED)),
-    (AttemptState.CANCELLED, {}, {}, Settle(A, StepState.CANCELLED)),
+    (AttemptState.CANCELLED, {"on_loss": OnLoss.FAIL}, {}, StepState.ERROR),  # nobody had asked for it
+    (AttemptState.CANCELLED, {"on_loss": OnLoss.RERUN}, {}, Restart(A, 1)),
 ]
 
 

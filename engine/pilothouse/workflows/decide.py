@@ -135,7 +135,7 @@ class _Decision:
             case AttemptState.SUCCEEDED:
                 yield Settle(step.id, StepState.SUCCEEDED)
             case AttemptState.CANCELLED:
-                yield self._cancelled(step, attempt)
+                yield self._cancelled(planned, step, attempt)
             case AttemptState.FAILED:
                 yield self._failed(planned, step, attempt)
             case AttemptState.NEVER_STARTED:
@@ -153,7 +153,10 @@ class _Decision:
         elif attempt.deadline is not None:
             yield Wake(attempt.deadline)
 
-    def _cancelled(self, step: Step, attempt: Attempt) -> Action:
+    def _cancelled(self, planned: PlannedStep, step: Step, attempt: Attempt) -> Action:
+        """Where nobody asked the run to end, someone else ended the process: how far it came is not known."""
+        if not self._stopping:
+            return self._lost(planned, step, attempt)
         return Settle(step.id, StepState.CANCELLED, attempt.failure or self._ending_failure)
 
     def _failed(self, planned: PlannedStep, step: Step, attempt: Attempt) -> Action:
