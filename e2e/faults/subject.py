@@ -62,6 +62,14 @@ def at_work(applied: Applied, step: str) -> None:
     container_at_work(applied, step, "agent" if step == "agent" else "main")
 
 
+def side_effect_of(applied: Applied, step: str) -> None:
+    """Returns once the step's side effect is there, and the step works on."""
+    container = "sandbox" if step == "agent" else "main"
+    [pod] = applied.kubectl.items("pods", f"--selector=pilothouse.dev/step={step}")
+    look = ("exec", pod["metadata"]["name"], f"--container={container}", "--", "grep", "-q", step, f"{PATH}/log")
+    until(lambda: applied.kubectl.succeeds(*look) or None, f"the side effect of step {step}")
+
+
 def container_of(pod: Mapping[str, Any]) -> str:
     """The id of the one container of a Pod of the release."""
     return str(pod["status"]["containerStatuses"][0]["containerID"].partition("://")[2])
