@@ -22,10 +22,10 @@ from pilothouse.gateway.tokens import Bearer
 from pilothouse.records.runs import AttemptRef
 from pilothouse.store.history import RunHistory
 from pilothouse.store.ports import AttemptStore, RunStore
+from pilothouse.store.remote import http_client
 from pilothouse.store.remote.attempts import RemoteAttemptStore
 from pilothouse.store.remote.connection import Connection
 from pilothouse.store.remote.passes import Pass
-from pilothouse.store.remote.wire import PATH
 from tests.store.samples import BUILD
 
 CERTIFICATES = Path(__file__).parent / "certificates"
@@ -71,12 +71,9 @@ def cut(state: ServerState) -> None:
         connection.transport.abort()
 
 
-@asynccontextmanager
-async def http(url: str, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client that trusts the test's authority, below the store API."""
-    trust = ssl.create_default_context(cadata=CA)
-    async with httpx.AsyncClient(base_url=url + PATH, verify=trust, headers=headers, trust_env=False) as client:
-        yield client
+def http(url: str) -> httpx.AsyncClient:
+    """A client of the store API that trusts the test's authority."""
+    return http_client(url, CA)
 
 
 class Minted(Pass):

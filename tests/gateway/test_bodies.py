@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.requests import Request
 
-from pilothouse.gateway.bodies import LARGE_AT_ONCE, Bodies
+from pilothouse.gateway.bodies import FREE, Bodies, Patience
 from pilothouse.gateway.refusals import Busy, TooSlow
+from pilothouse.store.remote import TIMEOUTS
 from pilothouse.store.remote.wire import LARGE, LIMITS, PATH, SMALL
 from tests.gateway.desk import Desk
 from tests.gateway.serving import CA
@@ -83,7 +84,7 @@ async def test_a_stranger_is_refused_before_a_byte_of_his_body_is_read(desk: Des
 
 
 class Uploads:
-    """Requests of a given size whose bodies come only when a test lets them."""
+    """Requests of a given size, unknown if negative, whose bodies come only when a test lets them."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -94,7 +95,7 @@ class Uploads:
             await self.arrives.wait()
             return {"type": "http.request", "body": b"x", "more_body": False}
 
-        headers = [(b"content-length", str(self.size).encode())]
+        headers = [] if self.size < 0 else [(b"content-length", str(self.size).encode())]
         return Request({"type": "http", "headers": headers}, receive)
 
 
@@ -105,38 +106,55 @@ async def use(bodies: Bodies, uploads: Uploads, held: asyncio.Event | None = Non
         return body
 
 
-async def test_more_large_bodies_than_memory_holds_wait_for_their_turn_and_small_ones_do_not() -> None:
-    bodies, large, small = Bodies(), Uploads(SMALL + 1), Uploads(SMALL)
-    large.arrives.set()
-    small.arrives.set()
-    held = asyncio.Event()
-    in_use = [asyncio.create_task(use(bodies, large, held)) for _ in range(LARGE_AT_ONCE)]
-    waiting = asyncio.create_task(use(bodies, large))
+def arrived(size: int) -> Uploads:
+    uploads = Uploads(size)
+    uploads.arrives.set()
+    return uploads
+
+
+@pytest.mark.parametrize("sizes", [[LARGE], [LARGE // 2, LARGE // 2], [LARGE // 9] * 9], ids=len)
+async def test_more_bytes_than_memory_holds_wait_until_there_is_room_and_small_bodies_do_not(sizes: list[int]) -> None:
+    bodies, held = Bodies(), asyncio.Event()
+    in_use = [asyncio.create_task(use(bodies, arrived(size), held)) for size in sizes]
+    waiting = asyncio.create_task(use(bodies, arrived(FREE + 1)))
     for _ in range(10):
         await asyncio.sleep(0)
-    assert await use(bodies, small) == b"x"
-    assert not waiting.done(), "one is held until its request was served, not just read"
+    assert await use(bodies, arrived(FREE)) == b"x"
+    assert not waiting.done(), "a body is held until its request was served, not just read"
     held.set()
-    await asyncio.gather(*in_use, waiting)
+    assert await asyncio.gather(*in_use, waiting) == [b"x"] * (len(sizes) + 1)
 
 
-async def test_who_waits_too_long_for_a_turn_is_asked_to_come_again() -> None:
-    bodies, uploads = Bodies(patience=0.01), Uploads(LARGE)
-    uploads.arrives.set()
-    held = asyncio.Event()
-    in_use = [asyncio.create_task(use(bodies, uploads, held)) for _ in range(LARGE_AT_ONCE)]
+async def test_a_body_of_unknown_size_takes_as_much_room_as_it_may_need() -> None:
+    bodies, held, unknown = Bodies(), asyncio.Event(), arrived(-1)
+    in_use = asyncio.create_task(use(bodies, unknown, held))
+    waiting = asyncio.create_task(use(bodies, arrived(FREE + 1)))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not waiting.done()
+    held.set()
+    await asyncio.gather(in_use, waiting)
+
+
+async def test_who_waits_too_long_for_room_is_asked_to_come_again() -> None:
+    bodies, held = Bodies(Patience(room=0.01)), asyncio.Event()
+    in_use = asyncio.create_task(use(bodies, arrived(LARGE), held))
     await asyncio.sleep(0)
     with pytest.raises(Busy):
-        await use(bodies, uploads)
+        await use(bodies, arrived(LARGE))
     held.set()
-    await asyncio.gather(*in_use)
-    assert await use(bodies, uploads) == b"x", "the turns are free again"
+    await in_use
+    assert await use(bodies, arrived(LARGE)) == b"x", "there is room again"
 
 
-async def test_a_body_that_never_comes_gives_its_turn_back() -> None:
-    bodies, never, uploads = Bodies(patience=0.01), Uploads(LARGE), Uploads(LARGE)
-    uploads.arrives.set()
-    for _ in range(LARGE_AT_ONCE + 1):
+async def test_a_body_that_never_comes_gives_its_room_back() -> None:
+    bodies = Bodies(Patience(arrival=0.01))
+    for _ in range(2):
         with pytest.raises(TooSlow):
-            await use(bodies, never)
-    assert await use(bodies, uploads) == b"x"
+            await use(bodies, Uploads(LARGE))
+    assert await use(bodies, arrived(LARGE)) == b"x"
+
+
+def test_a_client_waits_longer_than_a_request_may_take() -> None:
+    database = 5 + 30  # for a connection, and for a statement: store/postgres/pool.py
+    assert Patience().room + database < (TIMEOUTS.read or 0)

@@ -12,11 +12,11 @@ from pilothouse.store.remote.connection import Connection
 from pilothouse.store.remote.passes import Pass
 from pilothouse.store.remote.wire import PATH
 
-__all__ = ["RemoteAttemptStore", "open_remote_store"]
+__all__ = ["TIMEOUTS", "RemoteAttemptStore", "http_client", "open_remote_store"]
 
-_TIMEOUTS = httpx.Timeout(60.0, connect=5.0)
-"""Seconds. A gateway gives up on its database within 35 s, so what is not answered after 60 s is carried out or lost,
-and does not happen later."""
+TIMEOUTS = httpx.Timeout(60.0, connect=5.0)
+"""Seconds. A gateway gives up on its room and its database within 50 s, so what is not answered after 60 s is carried
+out or lost, and does not happen later."""
 
 _LIMITS = httpx.Limits(max_connections=20, keepalive_expiry=30.0)
 
@@ -29,14 +29,19 @@ async def open_remote_store(url: str, token_file: Path, ca: str) -> AsyncIterato
     authority is trusted. Raises ValueError for another kind of URL or CA, StoreUnavailable, Superseded where the
     attempt is over, StoreUnusable where the Pod is not admitted.
     """
-    if httpx.URL(url).scheme != "https":
-        raise ValueError(f"the store's URL must begin with https://, not {url!r}: tokens travel there")
-    async with httpx.AsyncClient(
-        base_url=url.rstrip("/") + PATH, verify=_trust(ca), timeout=_TIMEOUTS, limits=_LIMITS, trust_env=False
-    ) as http:
+    async with http_client(url, ca) as http:
         held = Pass(http, token_file)
         await held.fetch()
         yield RemoteAttemptStore(Connection(http, held))
+
+
+def http_client(url: str, ca: str) -> httpx.AsyncClient:
+    """A client of the store API at that gateway. Raises ValueError as `open_remote_store` does."""
+    if httpx.URL(url).scheme != "https":
+        raise ValueError(f"the store's URL must begin with https://, not {url!r}: tokens travel there")
+    return httpx.AsyncClient(
+        base_url=url.rstrip("/") + PATH, verify=_trust(ca), timeout=TIMEOUTS, limits=_LIMITS, trust_env=False
+    )
 
 
 def _trust(ca: str) -> ssl.SSLContext:
