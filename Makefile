@@ -35,6 +35,7 @@ imports:
 	@$(dev) lint-imports
 drift:
 	@$(dev) python -m pilothouse.api.crd crds --check
+	@$(dev) python -m pilothouse.api.crd charts/pilothouse/files/crds --check
 budgets:
 	@$(dev) python scripts/budgets.py
 hygiene:
@@ -57,6 +58,7 @@ bench: ## Measure against peers and limits; prints each ratio beside its target
 
 crds: ## Write crds/ from the models in pilothouse.api
 	@$(dev) python -m pilothouse.api.crd crds
+	@$(dev) python -m pilothouse.api.crd charts/pilothouse/files/crds
 
 fmt: ## Format the code and apply the safe fixes
 	@$(dev) ruff format .
