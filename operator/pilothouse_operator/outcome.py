@@ -26,6 +26,7 @@ _CANNOT_START = frozenset({"ContainerCannotRun", "CreateContainerError", "RunCon
 """Reasons of a container that ended before its program began."""
 
 _OOM = "OOMKilled"
+_LOST_SIGHT = "ContainerStatusUnknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,13 @@ class Seen:
     def gated(self) -> bool:
         """It cannot have run: the operator has yet to let it."""
         return any(gate["name"] == GATE for gate in self.pod["spec"].get("schedulingGates", []))
+
+    @property
+    def ended_from_outside(self) -> bool:
+        """Its main container did not come to its end by itself: the kubelet ended the Pod, or somebody deleted it, or
+        nobody knows. An exit code says nothing of the work then; some programs end with 0 when they are asked to."""
+        ended = self.terminated or {}
+        return bool(self.reason) or ended.get("reason") == _LOST_SIGHT or _deleted_before(self.pod, ended)
 
     @property
     def stop(self) -> Mapping[str, Any] | None:
@@ -151,7 +159,7 @@ def result_of(seen: Seen, log: bytes | None) -> CommandOutcome:
     found = _proved(seen, log)
     failure = None if not seen.stop else Failure.from_json(dict(seen.stop))
     if seen.stop is not None and found.state in (AttemptState.LOST, AttemptState.NEVER_STARTED):
-        found = CommandOutcome(AttemptState.CANCELLED)
+        found = CommandOutcome(AttemptState.CANCELLED, found.outputs)
     if found.state is AttemptState.CANCELLED and failure is not None:
         return CommandOutcome(AttemptState.FAILED, found.outputs, failure)
     return found
@@ -193,9 +201,15 @@ def _plain(seen: Seen, log: bytes | None) -> CommandOutcome:
     outputs: dict[str, Any] = {"exitCode": code, "stdout": _tail(log or b""), "stderr": ""}
     if (killed := _killed(seen)) is not None:
         return CommandOutcome(killed.state, outputs, killed.failure)
+    if seen.ended_from_outside:
+        return CommandOutcome(AttemptState.LOST, outputs, Failure(FailureCode.UNK, _how(seen)))
     if code != 0:
         failure = Failure(FailureCode.EXE, f"the container ended with exit code {code}{_last_words(outputs)}")
         return CommandOutcome(AttemptState.FAILED, outputs, failure)
+    if log is None:
+        return CommandOutcome(
+            AttemptState.LOST, failure=Failure(FailureCode.UNK, "its log, which is its output, is gone")
+        )
     own, problem = _own_outputs(seen.terminated.get("message", ""))
     return CommandOutcome(AttemptState.FAILED if problem else AttemptState.SUCCEEDED, own | outputs, problem)
 
@@ -211,10 +225,21 @@ def _killed(seen: Seen) -> CommandOutcome | None:
     return None
 
 
+def _deleted_before(pod: Mapping[str, Any], ended: Mapping[str, Any]) -> bool:
+    """Whether the Pod was asked to end before its container did."""
+    metadata = pod["metadata"]
+    if "deletionTimestamp" not in metadata:
+        return False
+    asked = _time(metadata["deletionTimestamp"]).timestamp() - metadata.get("deletionGracePeriodSeconds", 0)
+    return "finishedAt" not in ended or _time(ended["finishedAt"]).timestamp() >= asked
+
+
 def _how(seen: Seen) -> str:
     """How the Pod ended, for people."""
     if seen.reason:
         return f"its Pod was ended: {_sentence(seen.reason, seen.message)}"
+    if "deletionTimestamp" in seen.pod["metadata"]:
+        return "somebody deleted its Pod"
     ended = seen.terminated or {}
     return f"its container ended without an outcome: {ended.get('reason', 'Error')}, exit code {ended.get('exitCode')}"
 

@@ -20,18 +20,19 @@ _ANNOTATIONS = 256 * 1024
 
 @dataclass
 class Admission:
-    """`quotas` are Pods by namespace; `revoked` and `without_account` are namespaces; `policies` are the words of a
-    policy by namespace."""
+    """`quotas` are Pods by namespace, `policies` the words of a policy by namespace; `revoked`, `without_account` and
+    `terminating` are namespaces. A `blind` operator may not even read."""
 
     quotas: dict[str, int] = field(default_factory=dict)
     policies: dict[str, str] = field(default_factory=dict)
     revoked: set[str] = field(default_factory=set)
     without_account: set[str] = field(default_factory=set)
     terminating: set[str] = field(default_factory=set)
+    blind: bool = False
 
     def authorize(self, verb: str, resource: Resource, namespace: str) -> None:
         """Raises Refused where RBAC has no such right for the operator, who may read everywhere."""
-        if namespace in self.revoked and verb in ("create", "patch", "delete"):
+        if self.blind or (namespace in self.revoked and verb in ("create", "patch", "delete")):
             raise _forbidden(
                 f'{resource.plural} is forbidden: User "{USER}" cannot {verb} resource "{resource.plural}" '
                 f'in API group "{resource.group}" in the namespace "{namespace}"'

@@ -12,6 +12,7 @@ from pilothouse.api.conditions import check_object
 from pilothouse.records.runs import Attempt, Run, Snapshot
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import Inline
+from pilothouse.store.errors import StoreUnavailable
 from pilothouse.store.ports import RunStore
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse_operator.kube.port import Kube, Object
@@ -20,6 +21,8 @@ from pilothouse_operator.names import MANAGED_BY
 from pilothouse_operator.objects import Key
 from pilothouse_operator.operator import HEARTBEAT, Operator
 from pilothouse_operator.settings import Settings
+from pilothouse_operator.shift import Shift
+from pilothouse_operator.workqueue import WorkQueue
 from tests.operator.clock import Clock
 from tests.operator.fakekube import FakeKube
 from tests.operator.kubelet import Kubelet
@@ -38,10 +41,11 @@ QUIET_TURNS = 25
 
 
 class Calls:
-    """A store that knows how many calls are under way."""
+    """A store that knows how many calls are under way. While `away`, none of them is served."""
 
     def __init__(self, store: RunStore) -> None:
         self.under_way = 0
+        self.away = False
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
@@ -52,6 +56,8 @@ class Calls:
         async def counted(*args: Any, **kwargs: Any) -> Any:
             self.under_way += 1
             try:
+                if self.away:
+                    raise StoreUnavailable("the database is away")
                 return await method(*args, **kwargs)
             finally:
                 self.under_way -= 1
@@ -61,8 +67,8 @@ class Calls:
 
 @dataclass
 class Desk:
-    """One cluster, one database, and operators that come and go. `kube` and `store` are what the operator is given,
-    which a test may put something before."""
+    """One cluster, one database, and operators that come and go. `kube` and `store_given` are what an operator is
+    given: the cluster and the database themselves, unless a test puts something before them."""
 
     store: RunStore
     clock: Clock
@@ -70,6 +76,7 @@ class Desk:
     evaluator: Evaluator
     installation: UUID
     kube: Kube = field(init=False)
+    store_given: RunStore = field(init=False)
     kubelet: Kubelet = field(init=False)
     operator: Operator = field(init=False)
     calls: Calls = field(init=False)
@@ -78,7 +85,7 @@ class Desk:
     held: list[tuple[Resource, str, Object]] | None = None
 
     def __post_init__(self) -> None:
-        self.kube = self.fake
+        self.kube, self.store_given = self.fake, self.store
         self.kubelet = Kubelet(self.fake, NAMESPACE)
         self.fake.watch = self._watch
         self.operator = self.made()
@@ -87,7 +94,7 @@ class Desk:
 
     def made(self) -> Operator:
         """An operator that knows nothing yet."""
-        self.calls = Calls(self.store)
+        self.calls = Calls(self.store_given)
         return Operator(self.kube, cast(RunStore, self.calls), self.evaluator, SETTINGS, self.installation)
 
     async def begin(self) -> None:
@@ -109,6 +116,21 @@ class Desk:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
+    def shift(self, epoch: int) -> Shift:
+        """The shift of an operator that has seen what this one has, under the leadership with that epoch."""
+        operator = self.operator
+        return Shift.begin(
+            self.kube,
+            self.store,
+            self.evaluator,
+            operator.objects,
+            SETTINGS,
+            self.installation,
+            epoch,
+            WorkQueue(),
+            operator.metrics,
+        )
+
     def list_all(self) -> None:
         """The operator's watches begin with what is there."""
         for resource in (*OURS, PODS):
@@ -120,7 +142,8 @@ class Desk:
         queue, quiet = self.operator.queue, 0
         while quiet < QUIET_TURNS:
             self._raise()
-            quiet = 0 if len(queue) or queue._active or self.calls.under_way else quiet + 1
+            due = self.operator.leads and (len(queue) or queue._active)
+            quiet = 0 if due or self.calls.under_way else quiet + 1
             await asyncio.sleep(0 if quiet else 0.0005)
 
     async def until(self, holds: Callable[[], bool]) -> None:
@@ -221,6 +244,12 @@ class Desk:
         await self.store.attempt_store(attempt.ref).finish(AttemptState.SUCCEEDED, said)
 
     # ---- what is seen
+
+    @property
+    def tenant(self) -> UUID:
+        namespace = self.fake.namespace(NAMESPACE)
+        assert namespace is not None
+        return UUID(namespace["metadata"]["uid"])
 
     def key(self, name: str = "hello") -> Key:
         return Key("Workflow", NAMESPACE, name)
