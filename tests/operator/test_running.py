@@ -1,6 +1,5 @@
 """A Workflow from its application to its verdict: what runs, what is written, and what is seen."""
 
-
 import pytest
 
 from pilothouse_operator.kube.resources import AGENTS, EVENTS, PODS, WORKFLOWS

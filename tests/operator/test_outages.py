@@ -1,0 +1,88 @@
+"""While the database or the API server is away, work waits; it goes on by itself, and nothing has failed."""
+
+import pytest
+
+from tests.operator.desk import Desk, command
+from tests.operator.kubelet import framed
+
+
+async def test_an_outage_of_the_store_shows_on_what_is_unfinished_and_not_on_what_is_finished(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow(name="done")
+    await desk.settle()
+    desk.kubelet.succeed("a")
+    await desk.settle()
+    desk.workflow(name="runs")
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    steps = desk.object("runs")["status"]["steps"]
+    desk.calls.away = True
+    desk.kubelet.end("a", framed())
+    desk.workflow(name="new")
+    for name in ("done", "runs", "new"):
+        desk.operator.queue.add(desk.key(name))
+    await desk.later(1)
+    assert desk.condition("Ready", "runs") == ("Unknown", "StoreUnavailable")
+    assert desk.condition("Finished", "runs") == ("False", "Progressing")
+    assert desk.object("runs")["status"]["steps"] == steps
+    assert desk.condition("Ready", "new") == ("Unknown", "StoreUnavailable")
+    assert desk.condition("Ready", "done") == ("True", "Succeeded")
+    await desk.later(3600)
+    assert desk.condition("Ready", "runs") == ("Unknown", "StoreUnavailable")
+    desk.calls.away = False
+    await desk.later(100)
+    assert desk.condition("Ready", "runs") == ("True", "Succeeded")
+    desk.kubelet.succeed("a")
+    await desk.settle()
+    assert desk.condition("Ready", "new") == ("True", "Succeeded")
+    assert desk.kubelet.executions == {"a": 3}
+    assert ("Warning", "StoreUnavailable") not in desk.events()
+
+
+async def test_an_outage_of_the_store_is_said_once(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.calls.away = True
+    desk.operator.queue.add(desk.key())
+    await desk.later(1)
+    before = desk.writes()
+    await desk.later(1000)
+    assert desk.writes() == before
+
+
+async def test_an_outage_of_the_api_server_delays_and_loses_nothing(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow(command("a"), command("b", needs=["a"]))
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    desk.fake.away = True
+    desk.kubelet.end("a", framed())
+    await desk.later(3600)
+    assert await desk.states() == {"a": "Running", "b": "Pending"}
+    desk.fake.away = False
+    await desk.later(100)
+    desk.kubelet.succeed("b")
+    await desk.settle()
+    assert desk.condition("Ready") == ("True", "Succeeded")
+    assert desk.kubelet.executions == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize("forbidden", [True, False])
+async def test_a_deletion_is_believed_only_where_the_api_server_tells_of_it(desk: Desk, forbidden: bool) -> None:
+    """A 403 or an outage proves nothing of an object."""
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    await desk.end()
+    desk.watching = False
+    desk.fake.away = not forbidden
+    desk.fake.admission.blind = forbidden
+    desk.operator = desk.made()
+    await desk.begin()
+    await desk.later(1000)
+    (run,) = await desk.runs()
+    assert run.state.value == "Running"
+    assert run.shutdown is None

@@ -1,0 +1,72 @@
+"""A run of two steps in which every single write goes wrong in every way: it succeeds, and runs each step once.
+
+A crash takes all that the operator knew, and another one with a newer epoch takes over. An outage leaves it running.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from pilothouse.store.errors import StoreUnavailable
+from pilothouse.store.ports import RunStore
+from pilothouse_operator.kube.errors import ApiUnavailable
+from tests.operator.clock import Clock
+from tests.operator.desk import Desk, command, desk_on
+from tests.operator.strikes import Crash, Strike
+
+COMMANDS = [command("a"), command("b", needs=["a"])]
+POINTS = [
+    "create_run",
+    "commit:StepStarted",
+    "create pods",
+    "carry",
+    "patch pods",
+    "patch workflows",
+    "put_blob",
+    "commit:StepSucceeded",
+    "delete pods",
+    "commit:RunSucceeded",
+    "create events",
+]
+"""Each kind of write that such a run consists of."""
+
+
+async def drive(desk: Desk, strike: Strike) -> None:
+    """Drives the Workflow to its end; whoever crashes is followed by another operator."""
+    desk.kube, desk.store_given = strike.kube(desk.fake), strike.store(desk.store)
+    await desk.begin()
+    desk.workflow(*COMMANDS)
+    for _ in range(30):
+        try:
+            await desk.later(1)
+            if desk.condition("Finished") == ("True", "Succeeded") and not desk.kubelet.pods():
+                return
+            for pod in desk.kubelet.pods():
+                if not pod["spec"].get("schedulingGates") and pod["status"]["phase"] == "Pending":
+                    desk.kubelet.succeed(pod["metadata"]["labels"]["pilothouse.dev/step"])
+        except Crash:
+            await desk.begin()
+    raise AssertionError(f"the run does not end: {desk.object()['status']}")
+
+
+async def checked(store: RunStore, clock: Clock, strike: Strike) -> None:
+    async with desk_on(store, clock) as desk:
+        await drive(desk, strike)
+        assert desk.kubelet.executions == {"a": 1, "b": 1}, strike
+        assert await desk.states() == {"a": "Succeeded", "b": "Succeeded"}
+        runs = await store.runs(desk.tenant)
+        assert [run.state.value for run in runs] == ["Succeeded"]
+        attempts = await store.attempts(runs[0].ref)
+        assert [attempt.state.value for attempt in attempts] == ["Succeeded", "Succeeded"], strike
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("error", [Crash, StoreUnavailable, ApiUnavailable])
+async def test_a_write_that_goes_wrong_costs_no_step_and_repeats_none(
+    store: RunStore, clock: Clock, moment: str, error: Callable[[], BaseException]
+) -> None:
+    dry = Strike()
+    await checked(store, clock, dry)
+    assert set(POINTS) == set(dry.points)
+    for number in range(1, len(dry.points) + 1):
+        await checked(store, clock, Strike(number, moment, error))
