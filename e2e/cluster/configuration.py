@@ -137,6 +137,9 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
+
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      Root = "{layout.runtime}/runc"
 """
 
 

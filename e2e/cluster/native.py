@@ -11,6 +11,7 @@ from e2e.cluster import (
     cgroups,
     configuration,
     containerd,
+    leftovers,
     mounts,
     network,
     objects,
@@ -60,7 +61,7 @@ class NativeCluster:
         cgroups.remove(layout.cgroup)
         mounts.remove(layout.run, layout.runtime)
         network.remove(layout)
-        mounts.forget_pods(layout)
+        leftovers.remove(layout)
         for entry in layout.run.glob("*"):
             if entry != layout.logs:
                 _remove(entry)

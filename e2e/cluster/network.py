@@ -15,7 +15,7 @@ def entering(layout: Layout) -> tuple[str, ...]:
 
 def exists(layout: Layout) -> bool:
     """Tells whether the namespace is whole: the route is the last thing that `make` adds."""
-    routes = ("ip", "-n", layout.name, "route", "show", layout.services)
+    routes = (*entering(layout), "ip", "route", "show", layout.services)
     return layout.namespace.exists() and succeeds(*routes) and run(*routes) != ""
 
 
@@ -26,13 +26,13 @@ def make(layout: Layout) -> None:
     run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", layout.name)
     run("ip", "address", "add", f"{layout.gateway}/30", "dev", outside)
     run("ip", "link", "set", outside, "up")
-    run("ip", "-n", layout.name, "address", "add", f"{layout.address}/30", "dev", inside)
-    run("ip", "-n", layout.name, "link", "set", inside, "up")
-    run("ip", "-n", layout.name, "link", "set", "lo", "up")
+    run(*entering(layout), "ip", "address", "add", f"{layout.address}/30", "dev", inside)
+    run(*entering(layout), "ip", "link", "set", inside, "up")
+    run(*entering(layout), "ip", "link", "set", "lo", "up")
     run(*entering(layout), "sysctl", "-qw", "net.ipv4.ip_forward=1")
     # Without a route the API server's connection to a Service fails before kube-proxy's rules can redirect it: no
     # webhook is reached, and one that says `failurePolicy: Ignore` is silently passed by.
-    run("ip", "-n", layout.name, "route", "add", layout.services, "dev", inside)
+    run(*entering(layout), "ip", "route", "add", layout.services, "dev", inside)
 
 
 def filter_bridged(layout: Layout) -> None:
@@ -42,11 +42,11 @@ def filter_bridged(layout: Layout) -> None:
 
 def remove(layout: Layout) -> None:
     """Removes the namespace and its link, or what an interrupted `make` left of them."""
-    if layout.namespace.exists():
-        run("ip", "netns", "delete", layout.name)
     outside, _ = _ends(layout)
     if succeeds("ip", "link", "show", outside):
         run("ip", "link", "delete", outside)
+    if layout.namespace.exists():
+        run("ip", "netns", "delete", layout.name)
 
 
 def _ends(layout: Layout) -> tuple[str, str]:

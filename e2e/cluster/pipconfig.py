@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from e2e.cluster.commands import run
+from e2e.cluster.errors import ClusterError
 
 _ROOTS = Path("/etc/ssl/certs/ca-certificates.crt")
 # What says where the index is and how patient to be. The others, such as folders of wheels, mean nothing in a build.
@@ -16,12 +17,20 @@ _SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout",
 
 def secrets(folder: Path) -> list[str]:
     """The build secrets `pip` and `roots` as buildah takes them; written to the folder, readable by root alone."""
-    settings = parse(run(sys.executable, "-m", "pip", "config", "list"))
+    settings = parse(_listing())
     roots = Path(settings.get("cert") or os.environ.get("SSL_CERT_FILE") or _ROOTS)
     configuration = folder / "pip.conf"
     configuration.touch(mode=0o600)
     configuration.write_text(render(settings, trusted=roots.is_file()))
     return [f"id=pip,src={configuration}", *([f"id=roots,src={roots}"] if roots.is_file() else [])]
+
+
+def _listing() -> str:
+    """What pip is set up for; a Python without pip has no settings of it."""
+    try:
+        return run(sys.executable, "-m", "pip", "config", "list")
+    except ClusterError:
+        return ""
 
 
 def parse(listing: str) -> dict[str, str]:

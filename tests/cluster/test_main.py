@@ -8,7 +8,7 @@ from e2e.cluster import __main__ as command_line
 from e2e.cluster import clusters, image
 from e2e.cluster.components import Options
 from e2e.cluster.errors import ClusterError
-from e2e.cluster.layout import Layout
+from e2e.cluster.layout import NAME_VARIABLE, Layout
 from e2e.cluster.state import State
 
 
@@ -28,6 +28,7 @@ class Recorded:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Recorded:
     monkeypatch.setenv("PILOTHOUSE_CACHE", str(tmp_path))
+    monkeypatch.delenv(NAME_VARIABLE, raising=False)
     recorded = Recorded()
     monkeypatch.setattr(clusters, "of", lambda layout: recorded)
     monkeypatch.setattr(image, "ensure", lambda *_: recorded.asked.append("image"))
