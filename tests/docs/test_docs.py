@@ -70,7 +70,8 @@ def test_every_page_is_listed_in_the_index() -> None:
 
 @by_page
 def test_a_file_or_a_test_that_is_named_is_there(path: Path) -> None:
-    sources = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py"))
+    files = (file for folder in ("tests", "e2e") for file in (ROOT / folder).rglob("*.py"))
+    sources = "\n".join(file.read_text(encoding="utf-8") for file in files)
     for text in Page.of(path).quoted():
         if text.startswith("test_") and text.isidentifier():
             assert f"def {text}(" in sources, text
