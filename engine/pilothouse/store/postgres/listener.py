@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from itertools import chain, repeat
 
 from psycopg import Error
@@ -75,7 +75,10 @@ class Listener:
         raise AssertionError("the pauses never end")
 
     async def _listen(self) -> Connection:
-        connection = await self._pool.connect()
-        with translated():
-            await connection.execute("LISTEN pilothouse")
+        async with AsyncExitStack() as stack:
+            connection = await self._pool.connect()
+            stack.push_async_callback(connection.close)
+            with translated():
+                await connection.execute("LISTEN pilothouse")
+            stack.pop_all()  # it listens: whoever serves it closes it
         return connection
