@@ -6,7 +6,6 @@ They find every process of a container, also after containerd and its shims were
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 from e2e.cluster.commands import wait_for
@@ -26,29 +25,20 @@ def make(name: str) -> None:
 
 def remove(name: str) -> None:
     """Kills every process in the cgroup `name` and below, then removes them all."""
-    for top in _tops(name):
-        wait_for(f"the processes in {top} are gone", lambda top=top: not _killed(top), seconds=10)  # type: ignore[misc]
-        for folder in _below(top):
-            folder.rmdir()
+    for hierarchy in _hierarchies():
+        top = hierarchy / name
+        wait_for(f"the cgroup {top} is gone", lambda top=top: _is_gone(top), seconds=10)  # type: ignore[misc]
 
 
-def _killed(top: Path) -> list[int]:
-    """Kills what is in the cgroup now, and returns what that was: a process may have forked meanwhile."""
-    pids = [int(pid) for folder in _below(top) for pid in (folder / "cgroup.procs").read_text().split()]
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    return pids
-
-
-def _below(top: Path) -> Iterator[Path]:
-    """Yields the cgroup and those below it, the deepest first."""
+def _is_gone(top: Path) -> bool:
+    """Kills and removes what there is now; more may come of what forks meanwhile, or ends slowly."""
     for folder, _, _ in os.walk(top, topdown=False):
-        yield Path(folder)
-
-
-def _tops(name: str) -> list[Path]:
-    return [hierarchy / name for hierarchy in _hierarchies() if (hierarchy / name).is_dir()]
+        for pid in (Path(folder) / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(OSError):  # a process is not quite gone
+            os.rmdir(folder)
+    return not top.exists()
 
 
 def _hierarchies() -> list[Path]:

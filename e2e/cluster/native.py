@@ -56,8 +56,9 @@ class NativeCluster:
 
     def _clear(self) -> None:
         layout = self._layout
-        for process in processes.marked(layout.run):
-            processes.kill(layout.run, process)
+        while found := processes.marked(layout.run):  # again, as one may have started another meanwhile
+            for process in found:
+                processes.kill(layout.run, process)
         cgroups.remove(layout.cgroup)
         mounts.remove(layout.run, layout.runtime)
         network.remove(layout)
@@ -141,7 +142,6 @@ class NativeCluster:
                 containerd.load_pause(self._layout, programs / "pause")
             if component.name == "kubelet":
                 self._await(component, lambda: self._kubectl.succeeds("get", "node", self._layout.name))
-                network.filter_bridged(self._layout)
 
     def _start(self, component: Component, programs: Path) -> None:
         if self._process(component) is None:

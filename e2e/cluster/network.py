@@ -4,8 +4,13 @@ It has no default route: what runs in the cluster reaches the cluster and this m
 Processes enter it with `nsenter`: `ip netns exec` would mount a fresh /sys, and hide the cgroup hierarchies.
 """
 
+from pathlib import Path
+
 from e2e.cluster.commands import run, succeeds
 from e2e.cluster.layout import Layout
+
+# There once the kernel's module br_netfilter is.
+_BRIDGE_SETTINGS = Path("/proc/sys/net/bridge")
 
 
 def entering(layout: Layout) -> tuple[str, ...]:
@@ -29,15 +34,13 @@ def make(layout: Layout) -> None:
     run(*entering(layout), "ip", "address", "add", f"{layout.address}/30", "dev", inside)
     run(*entering(layout), "ip", "link", "set", inside, "up")
     run(*entering(layout), "ip", "link", "set", "lo", "up")
-    run(*entering(layout), "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    if not _BRIDGE_SETTINGS.exists():
+        run("modprobe", "br_netfilter")
+    # Packets between Pods on the bridge pass iptables, where the rules of Services and NetworkPolicies are.
+    run(*entering(layout), "sysctl", "-qw", "net.ipv4.ip_forward=1", "net.bridge.bridge-nf-call-iptables=1")
     # Without a route the API server's connection to a Service fails before kube-proxy's rules can redirect it: no
     # webhook is reached, and one that says `failurePolicy: Ignore` is silently passed by.
     run(*entering(layout), "ip", "route", "add", layout.services, "dev", inside)
-
-
-def filter_bridged(layout: Layout) -> None:
-    """Lets packets between Pods on the bridge pass iptables, where the rules of Services and NetworkPolicies are."""
-    run(*entering(layout), "sysctl", "-qw", "net.bridge.bridge-nf-call-iptables=1")
 
 
 def remove(layout: Layout) -> None:
