@@ -1,11 +1,13 @@
 """Workflows as the tests apply and watch them."""
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from e2e.cluster.clients import Kubectl
+from e2e.poll import until
 from pilothouse.api.conditions import check_object
 
 FINISH_LIMIT = 120
@@ -74,6 +76,22 @@ class Applied:
         found = self.kubectl.get("workflow", self.name)
         assert check_object(found) == []
         return found
+
+    def seen(self, seconds: int = 60) -> dict[str, Any]:
+        """The object once the operator has looked at its newest generation."""
+
+        def newest() -> dict[str, Any] | None:
+            found = self.object()
+            current = found["status"].get("observedGeneration") == found["metadata"]["generation"]
+            return found if current else None
+
+        return until(newest, f"workflow {self.name} was looked at", seconds)
+
+    def nudged(self) -> dict[str, Any]:
+        """The object once the operator has looked at it after all that was done to it, whatever that was: a change that
+        only controls a run makes a new generation, which is then looked at."""
+        self.patch({"spec": {"description": f"seen at {time.monotonic()}"}})
+        return self.seen()
 
     def condition(self, type_: str) -> dict[str, Any]:
         """One condition; empty where it does not stand."""

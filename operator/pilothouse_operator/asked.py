@@ -2,10 +2,11 @@
 
 from enum import Enum
 
-from pilothouse.api.workflow import RERUN_REQUESTED_AT, RETRY_REQUESTED_AT, Workflow, run_key
+from pilothouse.api.workflow import RERUN_REQUESTED_AT, RETRY_REQUESTED_AT, Workflow
 from pilothouse.records.runs import Run
 from pilothouse.records.states import RunState, Shutdown
 from pilothouse.store.rules import weaker_than
+from pilothouse_operator.ownership import key_of
 
 VERBS = (RETRY_REQUESTED_AT, RERUN_REQUESTED_AT)
 """Annotations that ask for a run, each by any new value."""
@@ -44,7 +45,7 @@ def ending(workflow: Workflow) -> Shutdown:
 
 def asks_anew(workflow: Workflow, latest: Run) -> bool:
     """Whether another run is to follow this one: for another key, or as `rerunRequestedAt` says."""
-    return run_key(workflow.spec) != latest.key or _new(RERUN_REQUESTED_AT, workflow, latest)
+    return key_of(workflow) != latest.key or _new(RERUN_REQUESTED_AT, workflow, latest)
 
 
 def requests_of(workflow: Workflow) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pilothouse.api.agent import Agent, AgentSpec
 from pilothouse.api.fields import seconds
 from pilothouse.api.manifest import Manifest, ManifestError, load
 from pilothouse.api.problem import Problem
-from pilothouse.api.workflow import Workflow, run_key
+from pilothouse.api.workflow import Workflow
 from pilothouse.records.failures import Failed
 from pilothouse.records.runs import NewRun, NewStep, StepId
 from pilothouse.workflows.checks.check import check
@@ -20,6 +20,7 @@ from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse.workflows.params import ParamError, bind
 from pilothouse_operator.kube.port import Kube
 from pilothouse_operator.kube.resources import AGENTS, CONFIG_MAPS
+from pilothouse_operator.ownership import key_of
 from pilothouse_operator.verdict import Standing, Verdict
 
 SHOWN = 5
@@ -65,7 +66,7 @@ class Intake:
             namespace=namespace,
             workflow=metadata.name or "",
             workflow_uid=uid,
-            key=run_key(spec),
+            key=key_of(workflow),
             closure=closure.to_json(),
             params=params,
             steps=[NewStep(StepId(step.name), step.action[0]) for step in spec.steps or ()],

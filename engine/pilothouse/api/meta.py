@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -42,6 +42,8 @@ class ObjectMeta(Observed):
     deletion_timestamp: Timestamp | None = None
     owner_references: Annotated[tuple[OwnerReference, ...], Items(64)] = ()
     finalizers: Annotated[tuple[Annotated[str, Text(253, 1)], ...], Items(64)] = ()
+    managed_fields: Annotated[tuple[Any, ...], Items(1000)] = ()
+    """Who set which field, as the server keeps it; whatever its form."""
 
 
 class LocalRef(ApiModel):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -263,4 +264,9 @@ def run_key(spec: WorkflowSpec) -> str:
 
     Built from the fields set and not from defaults, so a default that a later release adds changes no key.
     """
-    return digest({name: value for name, value in spec.manifest().items() if name in WHAT_FIELDS})
+    return key_of_fields(spec.manifest())
+
+
+def key_of_fields(spec: Mapping[str, Any]) -> str:
+    """The run key of a spec as JSON that holds what the user set, and nothing else."""
+    return digest({name: value for name, value in spec.items() if name in WHAT_FIELDS})
