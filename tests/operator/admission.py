@@ -51,8 +51,8 @@ class Admission:
 
     def _admit_pod(self, begun: str, namespace: Object, pod: Object, others: Sequence[Object]) -> None:
         place, labels = namespace["metadata"]["name"], namespace["metadata"].get("labels", {})
-        if place in self.without_account:
-            account = pod["spec"].get("serviceAccountName", "default")
+        account = pod["spec"].get("serviceAccountName", "default")
+        if place in self.without_account or account != "default":
             why = f'error looking up service account {place}/{account}: serviceaccount "{account}" not found'
             raise _forbidden(begun + why)
         if labels.get(ENFORCE) == "restricted" and (wrong := violations(pod)):

@@ -5,13 +5,13 @@
 
 import copy
 import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from pilothouse.api.base import GROUP
 from pilothouse_operator.kube.errors import AlreadyExists, ApiUnavailable, Changed, Refused
 from pilothouse_operator.kube.port import Object
 from pilothouse_operator.kube.resources import NAMESPACES, PODS, Resource
@@ -107,7 +107,9 @@ class FakeKube:
 
     async def log(self, namespace: str, pod: str, container: str) -> bytes | None:
         self._read("log", PODS, namespace)
-        return self.logs.get((namespace, pod, container)) if (PODS, namespace, pod) in self._objects else None
+        if (there := self._objects.get((PODS, namespace, pod))) is None:
+            return None
+        return self.logs.get((namespace, pod, container)) if "nodeName" in there["spec"] else b""
 
     # ---- what others do on the cluster
 
@@ -222,13 +224,13 @@ def _new(resource: Resource, namespace: str, body: Mapping[str, Any], now: str) 
         obj["status"] = {"phase": "Pending", "conditions": [reason] if gated else []}
     elif _has_status(resource):
         obj["metadata"]["generation"] = 1
-        obj["status"] = {"observedGeneration": -1}
+        obj["status"] = {"observedGeneration": -1} if resource.group == GROUP else {}
     return obj
 
 
 def _has_status(resource: Resource) -> bool:
-    """Whether it is a custom resource: those of the tests have a status as a subresource."""
-    return re.search(r"\bpilothouse\.dev$", resource.group) is not None
+    """Whether its status is a subresource, and its spec is counted by `generation`."""
+    return resource.group in (GROUP, "networking.k8s.io")
 
 
 def _patched(resource: Resource, known: Object, patch: Mapping[str, Any], subresource: str) -> Object:

@@ -117,11 +117,13 @@ class KubeClient:
 def _check(response: httpx2.Response) -> None:
     if response.is_success:
         return
-    message, reason = _said(response)
+    message, reason, wrong = _said(response)
     if response.status_code in _AWAY:
         raise ApiUnavailable(f"the API server cannot serve now: {message}")
     if response.status_code == 409:
         raise AlreadyExists(message) if reason == "AlreadyExists" else Changed(message)
+    if response.status_code == 422 and "metadata.uid" in wrong:
+        raise Changed(message)  # a patch for an object that is gone, whose name another one has now
     if response.status_code == 401:
         raise ApiUnavailable(f"the API server does not accept our token: {message}")
     if response.status_code in (403, 404, 422):
@@ -129,10 +131,12 @@ def _check(response: httpx2.Response) -> None:
     raise KubeError(f"HTTP {response.status_code}: {message}")
 
 
-def _said(response: httpx2.Response) -> tuple[str, str]:
-    """The message and the reason of a Status object, or what else was answered."""
+def _said(response: httpx2.Response) -> tuple[str, str, Sequence[str]]:
+    """The message and the reason of a Status object, and the fields that it is about; or what else was answered."""
     try:
         status = response.json()
-        return str(status.get("message", "")), str(status.get("reason", ""))
+        causes = (status.get("details") or {}).get("causes") or ()
+        fields = [str(cause.get("field", "")) for cause in causes]
+        return str(status.get("message", "")), str(status.get("reason", "")), fields
     except (ValueError, AttributeError):
-        return response.text[:500], ""
+        return response.text[:500], "", ()

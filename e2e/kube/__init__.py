@@ -1,0 +1,1 @@
+"""The operator's client of the Kubernetes API, against a real server."""
