@@ -138,7 +138,7 @@ async def running(
 
 
 FRAMED = [
-    frames.encode("start", {"pid": 7, "at": 1.0}),
+    frames.encode("start", {"pid": 1, "at": 1.0}),
     frames.encode("out", "one\ntw"),
     frames.encode("out", "o\nthree"),
 ]

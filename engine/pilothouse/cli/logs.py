@@ -43,8 +43,7 @@ class _Output:
     def lines(self, data: bytes) -> Iterator[str]:
         """The lines that have ended since the last look. A log that does not begin with a frame is that of a user's
         image, as its container printed it."""
-        framed = next(frames.decode(data.split(b"\n", 1)[0]), None) is not None
-        return self._framed(data) if framed else self._plain(data)
+        return self._framed(data) if frames.framed(data) else self._plain(data)
 
     def rest(self) -> Iterator[str]:
         """The last lines, where no newline ends them."""

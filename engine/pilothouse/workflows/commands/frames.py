@@ -74,6 +74,15 @@ def decode(data: bytes) -> Iterator[tuple[str, Any]]:
                 yield key, body
 
 
+def framed(data: bytes) -> bool:
+    """Whether the log begins as ours do. In a Pod its first frame is of process 1, which `decode` believes of none."""
+    try:
+        first = json.loads(data.split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and len(first) == 1 and first.keys() <= _SHAPES.keys()
+
+
 def _is_text(body: object) -> bool:
     return isinstance(body, str)
 
