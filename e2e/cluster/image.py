@@ -45,8 +45,12 @@ class Node(Protocol):
         """Tells whether the image is there."""
         ...
 
-    def load(self, archive: Path, image: str, alias: str) -> None:
-        """Takes the image from an archive in the format of `docker save`, and gives it a second name."""
+    def load(self, archive: Path) -> None:
+        """Takes the image from an archive in the format of `docker save`."""
+        ...
+
+    def tag(self, image: str, name: str) -> None:
+        """Gives an image a second name, which another may have had before."""
         ...
 
 
@@ -67,8 +71,10 @@ def ensure(layout: Layout, engine: Engine | None, node: Node | None) -> str:
             archive = folder / "image.tar"
             archive.unlink(missing_ok=True)
             builder.save(image, archive)
-            node.load(archive, image, NEWEST)
+            node.load(archive)
             archive.unlink()
+        if node:
+            node.tag(image, NEWEST)
     return image
 
 

@@ -99,10 +99,13 @@ class KindCluster:
         """Tells whether the node has an image of this name."""
         return self._in_node("ctr", "--namespace=k8s.io", "images", "list", "-q", f"name=={image}").strip() == image
 
-    def load(self, archive: Path, image: str, alias: str) -> None:
-        """Takes an image from an archive onto the node, and gives it a second name."""
+    def load(self, archive: Path) -> None:
+        """Takes the image of an archive onto the node."""
         self._kind("load", "image-archive", str(archive), timeout=300)
-        self._in_node("ctr", "--namespace=k8s.io", "images", "tag", "--force", image, alias)
+
+    def tag(self, image: str, name: str) -> None:
+        """Gives an image of the node a second name."""
+        self._in_node("ctr", "--namespace=k8s.io", "images", "tag", "--force", image, name)
 
     def _own_kubeconfig(self) -> str:
         """Writes kind's kubeconfig anew as JSON and with our context; returns the API server's URL."""

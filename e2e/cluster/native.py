@@ -95,10 +95,13 @@ class NativeCluster:
         """Tells whether the node has an image of this name."""
         return containerd.has(self._layout, image)
 
-    def load(self, archive: Path, image: str, alias: str) -> None:
-        """Takes an image from an archive onto the node, and gives it a second name."""
+    def load(self, archive: Path) -> None:
+        """Takes the image of an archive onto the node."""
         containerd.load(self._layout, archive)
-        containerd.tag(self._layout, image, alias)
+
+    def tag(self, image: str, name: str) -> None:
+        """Gives an image of the node a second name."""
+        containerd.tag(self._layout, image, name)
 
     def _is_up(self, options: Options) -> bool:
         record, wanted = State.load(self._layout), self._record(options)
