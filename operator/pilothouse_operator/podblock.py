@@ -45,12 +45,25 @@ def env_entry(name: str, source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def escaped(text: str) -> str:
-    """The text, so that the kubelet expands no `$(NAME)` in it."""
-    return text.replace("$(", "$$(")
+    """The text, so that the kubelet expands no `$(NAME)` in it. To the kubelet `$$` is one `$`, wherever it stands."""
+    return text.replace("$", "$$")
 
 
 def user_volumes(block: Pod) -> list[dict[str, Any]]:
-    return [{"name": volume.name, **_source(volume)} for volume in block.volumes]
+    """The volumes, under names that none of ours has."""
+    return [{"name": _named(index), **_source(volume)} for index, volume in enumerate(block.volumes)]
+
+
+def user_mounts(block: Pod) -> list[dict[str, Any]]:
+    """Where a container has them."""
+    return [
+        {"name": _named(index), "mountPath": volume.mount_path, **({"readOnly": True} if volume.read_only else {})}
+        for index, volume in enumerate(block.volumes)
+    ]
+
+
+def _named(index: int) -> str:
+    return f"user-{index}"
 
 
 def _source(volume: Volume) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pilothouse.api.base import GROUP
 from pilothouse.api.pod import Pod
 from pilothouse.records.runs import Attempt
 from pilothouse_operator.names import Owner, labels, pod_name
-from pilothouse_operator.podblock import merged_resources, placement, user_env, user_volumes
+from pilothouse_operator.podblock import merged_resources, placement, user_env, user_mounts, user_volumes
 
 GATE = f"{GROUP}/recorded"
 """The scheduling gate, taken away when the attempt's row has the Pod's UID."""
@@ -112,7 +112,7 @@ def with_belongings(container: Mapping[str, Any], block: Pod) -> dict[str, Any]:
     return {
         **container,
         "env": [*(entry for entry in user_env(block.env) if entry["name"] not in taken), *env],
-        "volumeMounts": [*mounts, *(mount(v.name, v.mount_path, v.read_only) for v in block.volumes)],
+        "volumeMounts": [*mounts, *user_mounts(block)],
     }
 
 

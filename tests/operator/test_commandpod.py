@@ -1,0 +1,160 @@
+"""The Pod of a command: what it is told, what it is not, and that nothing in it is expanded by a kubelet."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pilothouse.records.failures import Failed, FailureCode
+from pilothouse.workflows.commands.pod import OUTPUT, SECRETS, SPEC, WORK, Spec
+from pilothouse.workflows.work import ValueSource
+from pilothouse_operator.commandpod import SPEC_ANNOTATION, SPEC_LIMIT, TIMEOUT_ANNOTATION
+from pilothouse_operator.names import ROLE
+from tests.operator.attempts import command_pod, env_of, mounts_of, volumes_of
+
+IMAGE = "registry.example.com/app:1"
+SECRET = ValueSource("Secret", "keys", "token")
+WORDS = ValueSource("ConfigMap", "words", "w")
+
+
+def main_of(pod: dict[str, Any]) -> dict[str, Any]:
+    (main,) = pod["spec"]["containers"]
+    found: dict[str, Any] = main
+    return found
+
+
+def spec_of(pod: dict[str, Any]) -> Spec:
+    return Spec.from_json(json.loads(pod["metadata"]["annotations"][SPEC_ANNOTATION]))
+
+
+def test_our_image_runs_our_entry_point_on_the_spec_that_it_sees_as_a_file() -> None:
+    pod = command_pod(argv=["sh", "-c", "echo $(HOME)"], timeout=30.0, confined=True)
+    main = main_of(pod)
+    assert main["image"] == "pilothouse:test"
+    assert main["command"] == ["python", "-I", "-m", "pilothouse.workflows.commands.pod", "run", SPEC]
+    assert "args" not in main
+    assert main["workingDir"] == WORK
+    assert main["securityContext"]["readOnlyRootFilesystem"] is True
+    assert spec_of(pod) == Spec(["sh", "-c", "echo $(HOME)"], 30.0, True)
+    (item,) = volumes_of(pod)["spec"]["downwardAPI"]["items"]
+    assert item["fieldRef"] == {"fieldPath": "metadata.annotations['pilothouse.dev/spec']"}
+    assert mounts_of(main)[SPEC.rpartition("/")[0]] == ("spec", True)
+    assert item["path"] == SPEC.rpartition("/")[2]
+    assert pod["metadata"]["labels"][ROLE] == "command"
+
+
+def test_a_users_image_runs_as_it_is() -> None:
+    pod = command_pod(argv=["./run", "$(HOME)", "$$(HOME)"], image=IMAGE)
+    main = main_of(pod)
+    assert main["image"] == IMAGE
+    assert main["command"] == ["./run", "$$(HOME)", "$$$$(HOME)"]
+    assert main["securityContext"]["readOnlyRootFilesystem"] is False
+    assert "pilothouse" not in json.dumps([volume for volume in pod["spec"]["volumes"] if volume["name"] != "work"])
+    assert SPEC_ANNOTATION not in pod["metadata"]["annotations"]
+    assert pod["metadata"]["labels"][ROLE] == "image"
+
+
+def expanded(text: str, variables: dict[str, str]) -> str:
+    """As a kubelet expands a value, after k8s.io/kubernetes/third_party/forked/golang/expansion."""
+    out, at = "", 0
+    while at < len(text):
+        if text[at] != "$" or at + 1 == len(text):
+            out, at = out + text[at], at + 1
+        elif text[at + 1] == "$":
+            out, at = out + "$", at + 2
+        elif text[at + 1] == "(" and ")" in text[at:]:
+            end = text.index(")", at)
+            name = text[at + 2 : end]
+            out, at = out + variables.get(name, text[at : end + 1]), end + 1
+        else:
+            out, at = out + text[at : at + 2], at + 2
+    return out
+
+
+TRICKY = ["$(HOME)", "$$(HOME)", "$$$(HOME)", "$HOME", "$$", "$", "a$", "$(", "$()", "($(HOME))", "$$HOME", "$x$(HOME)"]
+
+
+@pytest.mark.parametrize("text", TRICKY)
+@pytest.mark.parametrize("image", [None, IMAGE])
+def test_a_value_arrives_as_it_is(text: str, image: str | None) -> None:
+    pod = command_pod({"env": [{"name": "B", "value": text}]}, argv=["echo", text], env={"A": text}, image=image)
+    main, known = main_of(pod), {"HOME": "/root", "": "empty"}
+    assert expanded(env_of(main)["A"], known) == text
+    assert expanded(env_of(main)["B"], known) == text
+    argv = spec_of(pod).argv if image is None else [expanded(each, known) for each in main["command"]]
+    assert argv[1] == text
+
+
+@pytest.mark.parametrize("image", [None, IMAGE])
+def test_our_variables_win_over_the_users(image: str | None) -> None:
+    taken = {name: "mine" for name in ("PILOTHOUSE_OUTPUT", *(["HOME"] if image is None else []))}
+    block = {"env": [{"name": name, "value": "block"} for name in (*taken, "A")]}
+    env = env_of(main_of(command_pod(block, env={**taken, "A": "step"}, image=image)))
+    assert env["PILOTHOUSE_OUTPUT"] == (OUTPUT if image is None else "/dev/termination-log")
+    assert image is not None or env["HOME"] == WORK
+    assert env["A"] == "step", "what the step says is nearer than what the block says"
+
+
+@pytest.mark.parametrize("image", [None, IMAGE])
+def test_a_secret_stays_a_reference(image: str | None) -> None:
+    pod = command_pod(env={"TOKEN": SECRET}, files={"keys/token": SECRET, "words": WORDS, "own": "text"}, image=image)
+    assert env_of(main_of(pod))["TOKEN"] == {"secretKeyRef": {"name": "keys", "key": "token"}}
+    spec = spec_of(pod)
+    assert spec.files == {"words": "hush $(HOME)", "own": "text"}
+    assert spec.secret_files == {"keys/token": f"{SECRETS}/0"}
+    (source,) = volumes_of(pod)["secrets"]["projected"]["sources"]
+    assert source == {"secret": {"name": "keys", "items": [{"key": "token", "path": "0"}]}}
+    (reader,) = pod["spec"]["initContainers"] if image else pod["spec"]["containers"]
+    assert mounts_of(reader)[SECRETS] == ("secrets", True)
+    assert image is None or SECRETS not in mounts_of(main_of(pod)), "a user's image sees only the files that were laid"
+
+
+def test_two_secrets_of_one_key_are_two_files() -> None:
+    other = ValueSource("Secret", "others", "token")
+    pod = command_pod(files={"a": SECRET, "b": other, "c": SECRET})
+    assert spec_of(pod).secret_files == {"a": f"{SECRETS}/0", "b": f"{SECRETS}/1", "c": f"{SECRETS}/2"}
+    sources = volumes_of(pod)["secrets"]["projected"]["sources"]
+    assert [(each["secret"]["name"], each["secret"]["items"][0]["path"]) for each in sources] == [
+        ("keys", "0"),
+        ("others", "1"),
+        ("keys", "2"),
+    ]
+
+
+def test_a_text_of_a_config_map_is_the_frozen_one() -> None:
+    pod = command_pod(env={"W": WORDS})
+    assert env_of(main_of(pod))["W"] == "hush $$(HOME)"
+    assert "configMapKeyRef" not in json.dumps(pod)
+
+
+@pytest.mark.parametrize("image", [None, IMAGE])
+def test_what_is_too_large_to_travel_with_its_pod_is_refused(image: str | None) -> None:
+    fits = command_pod(files={"a": "x" * (SPEC_LIMIT - 200)}, image=image)
+    assert len(fits["metadata"]["annotations"][SPEC_ANNOTATION]) <= SPEC_LIMIT
+    for files in ({"a": "x" * SPEC_LIMIT}, {"a": "€" * (SPEC_LIMIT // 6 + 1)}):
+        with pytest.raises(Failed) as failed:
+            command_pod(files=files, image=image)
+        assert failed.value.failure.code is FailureCode.RES
+        assert "pod.volumes" in failed.value.failure.message
+
+
+def test_a_users_image_is_ended_by_the_operator_and_ours_by_itself() -> None:
+    assert command_pod(image=IMAGE, timeout=30.0)["metadata"]["annotations"][TIMEOUT_ANNOTATION] == "30"
+    assert TIMEOUT_ANNOTATION not in command_pod(timeout=30.0)["metadata"]["annotations"]
+    assert TIMEOUT_ANNOTATION not in command_pod(image=IMAGE)["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("image", [None, IMAGE])
+def test_the_kubelet_ends_what_nobody_else_does_and_not_too_early(image: str | None) -> None:
+    pod = command_pod(pending=600.0, timeout=30.0, image=image)
+    assert pod["spec"]["activeDeadlineSeconds"] > 600 + 30
+    assert "activeDeadlineSeconds" not in command_pod(image=image)["spec"]
+
+
+def test_files_are_laid_for_a_users_image_by_ours_before_it_starts() -> None:
+    pod = command_pod(files={"in/a": "text"}, image=IMAGE)
+    (layer,) = pod["spec"]["initContainers"]
+    assert layer["image"] == "pilothouse:test"
+    assert layer["command"][-2:] == ["lay", SPEC]
+    assert mounts_of(layer)[WORK] == mounts_of(main_of(pod))[WORK] == ("work", False)
+    assert "initContainers" not in command_pod(image=IMAGE)["spec"]
