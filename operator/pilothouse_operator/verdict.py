@@ -4,6 +4,7 @@
 `pilothouse.api.conditions.check_object`.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +14,7 @@ from typing import Any
 from pilothouse.api import conditions as c
 
 MESSAGE_LIMIT = 1024
-"""Characters of a condition's message, as the schema has it."""
+"""Bytes in JSON of a condition's message; the schema takes as many characters."""
 
 
 class Standing(Enum):
@@ -83,10 +84,18 @@ def _condition(said: Said, before: Mapping[str, Any] | None, generation: int, no
         "type": said.type,
         "status": said.status,
         "reason": said.reason,
-        "message": said.message[:MESSAGE_LIMIT],
+        "message": cut(said.message, MESSAGE_LIMIT),
         "lastTransitionTime": since or timestamp(now),
         "observedGeneration": generation,
     }
+
+
+def cut(text: str, limit: int) -> str:
+    """The beginning of the text that takes at most so many bytes in JSON, where a character takes up to six."""
+    cut = text[:limit]
+    while (over := len(json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace")) - len('""') - limit) > 0:
+        cut = cut[: -(over // 6 + 1)]
+    return cut
 
 
 def timestamp(at: datetime) -> str:

@@ -1,6 +1,5 @@
 """The status of a Workflow: a bounded summary of its latest run. Output only; nothing is ever decided by it. Pure."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -10,7 +9,7 @@ from pilothouse.records.failures import OUTCOME_UNKNOWN, Failure, FailureCode
 from pilothouse.records.runs import Run, Snapshot, Step
 from pilothouse.records.states import RunState, StepState
 from pilothouse.records.values import BlobRef, Inline, Outputs, digest, encode
-from pilothouse_operator.verdict import Said, Standing, Verdict, conditions, ready, timestamp
+from pilothouse_operator.verdict import Said, Standing, Verdict, conditions, cut, ready, timestamp
 
 STEPS_LIMIT = 100
 """Steps that are listed: failed ones, active ones, the newest."""
@@ -21,7 +20,7 @@ STEP_MESSAGE_LIMIT = 200
 OUTPUT_LIMIT = 4 * 1024
 """Bytes of an output that stands in the status with its value."""
 
-OUTPUTS_LIMIT = 16 * 1024
+OUTPUTS_LIMIT = 8 * 1024
 """Bytes of all of them together."""
 
 _FAILED = frozenset({StepState.FAILED, StepState.ERROR})
@@ -139,19 +138,11 @@ def _step(step: Step, note: str) -> dict[str, Any]:
         "state": step.state.value,
         "attempts": step.attempts or None,
         "code": failure.code.value if failure else None,
-        "message": _cut(message, STEP_MESSAGE_LIMIT) or None,
+        "message": cut(message, STEP_MESSAGE_LIMIT) or None,
         "startedAt": _at(step.started_at),
         "finishedAt": _at(step.finished_at),
     }
     return {name: value for name, value in said.items() if value is not None}
-
-
-def _cut(text: str, limit: int) -> str:
-    """The beginning of the text that takes at most so many bytes in JSON, where a character takes up to six."""
-    cut = text[:limit]
-    while (over := len(json.dumps(cut, ensure_ascii=False).encode("utf-8", "replace")) - len('""') - limit) > 0:
-        cut = cut[: -(over // 6 + 1)]
-    return cut
 
 
 def _outputs(outputs: Outputs) -> list[dict[str, Any]]:

@@ -59,9 +59,12 @@ def verdict(pod: dict[str, Any], log: bytes | None = b"") -> str:
     return " ".join([result.state.value, *([result.failure.code.value] if result.failure else [])])
 
 
-EVICTED = {"reason": "Evicted", "message": "The node was low on resource: memory."}
-DEADLINE = {"reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the specified deadline"}
-DELETED = {"deletionTimestamp": "2027-01-31T12:01:30Z", "deletionGracePeriodSeconds": 30}
+EVICTED: dict[str, Any] = {"reason": "Evicted", "message": "The node was low on resource: memory."}
+DEADLINE: dict[str, Any] = {
+    "reason": "DeadlineExceeded",
+    "message": "Pod was active on the node longer than the specified deadline",
+}
+DELETED: dict[str, Any] = {"deletionTimestamp": "2027-01-31T12:01:30Z", "deletionGracePeriodSeconds": 30}
 HALF = b'{"start":{"pid":7,"at":0.0}}\n{"out":"half"}\n'
 STOPPED = framed("half", code=None, signal=15, stopped=True)
 
