@@ -26,10 +26,17 @@ class Installation:
     config_map: str
 
     async def recorded(self) -> UUID | None:
-        """The id of the release; None before the first migration has written it."""
+        """The id of the release; None before the first migration has written it. Raises StoreMismatch where what
+        stands there is none."""
         found = await self.kube.get(CONFIG_MAPS, self.namespace, self.config_map)
         text = ((found or {}).get("data") or {}).get(KEY, "")
-        return UUID(text) if text else None
+        try:
+            return UUID(text) if text else None
+        except ValueError:
+            where = f"ConfigMap {self.namespace}/{self.config_map}"
+            raise StoreMismatch(
+                f"`{KEY}` of {where} is no installation's id: restore it; until then nothing is touched"
+            ) from None
 
     async def record(self, id_: UUID) -> None:
         await self.kube.patch(CONFIG_MAPS, self.namespace, self.config_map, {"data": {KEY: str(id_)}})

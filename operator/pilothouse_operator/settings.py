@@ -36,7 +36,7 @@ class Settings:
             image_pull_policy=given.get("IMAGE_PULL_POLICY") or "IfNotPresent",
             store_url=given.need("STORE_URL"),
             store_ca=given.file("STORE_CA"),
-            namespaces=tuple(name for name in given.get("WATCH_NAMESPACES").split(",") if name),
+            namespaces=tuple(name.strip() for name in given.get("WATCH_NAMESPACES").split(",") if name.strip()),
         )
 
 
