@@ -14,6 +14,7 @@ from pilothouse_operator.commandpod import CommandPod
 from pilothouse_operator.names import Owner
 from pilothouse_operator.pods import Ground
 
+NOW = datetime(2027, 1, 31, 12, tzinfo=UTC)
 OWNER = Owner("team-a", "hello", "8d1f6f0e-0000-4000-8000-000000000001")
 GROUND = Ground(UUID(int=7), OWNER, "pilothouse:test")
 
@@ -21,7 +22,7 @@ GROUND = Ground(UUID(int=7), OWNER, "pilothouse:test")
 def attempt(step: str = "a", nonce: str | None = None, index: int = 0) -> Attempt:
     """An open one, of a nonce of its own where none is given."""
     ref = AttemptRef(RunRef(UUID(int=1), UUID(int=2)), uuid4(), 1)
-    return Attempt(ref, StepId(step, index), 1, 0, nonce or uuid4().hex, AttemptState.OPEN, datetime.now(UTC))
+    return Attempt(ref, StepId(step, index), 1, 0, nonce or uuid4().hex, AttemptState.OPEN, NOW)
 
 
 def command_pod(block: dict[str, Any] | None = None, pending: float = 600.0, **work: Any) -> dict[str, Any]:
