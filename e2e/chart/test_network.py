@@ -20,6 +20,7 @@ def ours(component: str) -> "Pod":
 _RELEASE = {"app.kubernetes.io/name": "pilothouse", "app.kubernetes.io/instance": "pilothouse"}
 AGENT = USERS, {"app.kubernetes.io/managed-by": "pilothouse", "pilothouse.dev/role": "agent"}
 COMMAND = USERS, {"app.kubernetes.io/managed-by": "pilothouse", "pilothouse.dev/role": "command"}
+IMAGE = USERS, {"app.kubernetes.io/managed-by": "pilothouse", "pilothouse.dev/role": "image"}
 STRANGER = "elsewhere", {"app": "stranger"}
 
 Pod = tuple[str, dict[str, str]]
@@ -51,8 +52,12 @@ class Policies:
 
 def _selects(policy: Object, pod: Pod) -> bool:
     namespace, labels = pod
-    wanted: dict[str, str] = policy["spec"]["podSelector"]["matchLabels"]
-    return policy["metadata"]["namespace"] == namespace and wanted.items() <= labels.items()
+    selector = policy["spec"]["podSelector"]
+    wanted: dict[str, str] = selector["matchLabels"]
+    among = {each["key"]: each["values"] for each in selector.get("matchExpressions", []) if each["operator"] == "In"}
+    assert len(among) == len(selector.get("matchExpressions", []))
+    fits = wanted.items() <= labels.items() and all(labels.get(key) in values for key, values in among.items())
+    return policy["metadata"]["namespace"] == namespace and fits
 
 
 def _rule_holds(rule: Object, peers: str, other: Peer, port: int, protocol: str) -> bool:
@@ -150,7 +155,7 @@ def test_metrics_can_be_kept_to_their_collector() -> None:
 
 def test_nobody_reaches_the_pods_of_steps() -> None:
     policies = Policies(*SERVED)
-    for pod in (AGENT, COMMAND):
+    for pod in (AGENT, COMMAND, IMAGE):
         for source in (STRANGER, AGENT, COMMAND, ours("gateway"), "93.184.216.34"):
             assert not policies.allow(source, pod, 80)
 
