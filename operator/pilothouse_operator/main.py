@@ -5,6 +5,7 @@ python -m pilothouse_operator.main
 
 import asyncio
 import logging
+import signal
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -85,6 +86,7 @@ async def run() -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # the first process of a container has no handler of its own
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     for chatty in ("httpx2", "kopf.objects", "uvicorn.error"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

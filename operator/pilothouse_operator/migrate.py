@@ -5,6 +5,7 @@ python -m pilothouse_operator.migrate
 
 import asyncio
 import logging
+import signal
 import sys
 from uuid import UUID
 
@@ -54,6 +55,7 @@ async def patiently() -> None:
 
 
 def main() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # a container's first process has none
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("httpx2").setLevel(logging.WARNING)
     try:

@@ -56,7 +56,7 @@ class Shift:
         intake, statuses = Intake(kube, evaluator), StatusWriter(kube)
         drives = Drives(kube, store, evaluator, objects, settings, installation, epoch)
         again: Callable[[Key, float], None] = queue.add
-        workflows = Workflows(kube, store, objects, intake, drives, statuses, again)
+        workflows = Workflows(kube, store, objects, intake, drives, statuses, again, metrics.ended)
         definitions = Definitions(kube, objects, intake, statuses, again)
         return cls(workflows, definitions, drives, queue, metrics)
 

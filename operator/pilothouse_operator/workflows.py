@@ -31,7 +31,8 @@ MANY = 100_000
 
 @dataclass(slots=True)
 class Workflows:
-    """`again` asks for another look at a key after some seconds."""
+    """`again` asks for another look at a key after some seconds; `ended` hears of each run that has ended, by its
+    state."""
 
     kube: Kube
     store: RunStore
@@ -40,6 +41,7 @@ class Workflows:
     drives: Drives
     statuses: StatusWriter
     again: Callable[[Key, float], None]
+    ended: Callable[[str], None]
 
     async def reconcile(self, key: Key) -> None:
         cached = self.objects.get(key.kind, key.namespace, key.name)
@@ -109,6 +111,7 @@ class Workflows:
         done = await drive.reconciler.run_pass(controls_of(workflow.spec) if workflow else None)
         if done.run.state.final:
             self.drives.drop(run.ref)
+            self.ended(done.run.state.value)
         elif done.wake_in is not None:
             self.again(key, done.wake_in)
         return done.snapshot
