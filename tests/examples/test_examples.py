@@ -91,6 +91,6 @@ def test_the_readme_names_every_command_and_target() -> None:
     table = README.split("## The command line")[1].split("## ")[0]
     assert [name for name in COMMANDS if not re.search(rf"`(?:pilothouse )?{name}\b", table)] == []
     makefile = (ROOT / "Makefile").read_text()
-    targets = set(re.findall(r"`?make (\w+)", README))
+    targets = set(re.findall(r"`?make ([\w-]+)", README))
     assert {target for target in targets if not re.search(rf"^{target}:", makefile, re.MULTILINE)} == set()
     assert re.search(r"^run:.*\n\t.* examples/release-notes.yaml$", makefile, re.MULTILINE)
