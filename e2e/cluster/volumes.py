@@ -49,7 +49,7 @@ def _volume(name: str, folder: Path, node: str) -> Manifest:
         "kind": "PersistentVolume",
         "metadata": {"name": name},
         "spec": {
-            "capacity": {"storage": "2Gi"},
+            "capacity": {"storage": "10Gi"},
             "accessModes": ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": CLASS,
