@@ -18,7 +18,7 @@ from tests.operator.desk import command, invocation
 from tests.operator.fakekube import FakeKube
 
 TENANT = UUID(int=1)
-PROMPT = {"prompt": {"systemFrom": {"configMapKeyRef": {"name": "prompts", "key": "p"}}}}
+PROMPT: dict[str, Any] = {"prompt": {"systemFrom": {"configMapKeyRef": {"name": "prompts", "key": "p"}}}}
 WORDS = {"valueFrom": {"configMapKeyRef": {"name": "words", "key": "w"}}}
 READS = {"name": "a", "runCommand": {"command": ["env"], "env": [{"name": "W", **WORDS}]}}
 

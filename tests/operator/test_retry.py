@@ -6,11 +6,11 @@ from uuid import UUID
 from pilothouse.records.failures import Failure, FailureCode
 from pilothouse.records.runs import Run, RunRef, Snapshot, Step, StepId
 from pilothouse.records.states import RunState, StepState
-from pilothouse.records.values import BlobRef, Inline
+from pilothouse.records.values import BlobRef, Inline, Outputs
 from pilothouse_operator.retry import retried
 from tests.operator.attempts import NOW
 
-GAVE = {"stdout": Inline("hello"), "all": BlobRef("sha256:1", 9)}
+GAVE: Outputs = {"stdout": Inline("hello"), "all": BlobRef("sha256:1", 9)}
 
 
 def snapshot(deadline: int | None = None) -> Snapshot:
