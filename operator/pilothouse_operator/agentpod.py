@@ -106,6 +106,7 @@ class AgentPod:
                 mount("workspace", "/workspace"),
                 mount("sandbox-tmp", "/tmp"),  # noqa: S108
                 mount("shm", "/dev/shm"),  # noqa: S108 - else it is the agent's as well
+                mount("queues", "/dev/mqueue", read_only=True),  # likewise
                 mount("sockets", SOCKETS, read_only=True),
             ],
         }
@@ -130,6 +131,7 @@ class AgentPod:
                 scratch("workspace", self._workspace_size()),
                 scratch("sandbox-tmp", "1Gi"),
                 scratch("shm", "64Mi", memory=True),
+                scratch("queues", "1Mi", memory=True),
             ]
         if (key := self.spec.model.api_key_from) is not None:
             items = [{"key": key.secret_key_ref.key, "path": "key"}]

@@ -27,6 +27,7 @@ REFUSED = (
     Refusal(("io_uring_setup", "io_uring_enter", "io_uring_register"), "opens sockets without socket()"),
     Refusal(("ptrace", "process_vm_readv", "process_vm_writev", "kcmp"), "reads or drives another process"),
     Refusal(("pidfd_getfd",), "takes an open socket from another process"),
+    Refusal(("mq_open", "mq_unlink"), "message queues are those of all containers of a Pod"),
     Refusal(("bpf", "perf_event_open", "userfaultfd"), "kernel attack surface that no tool needs"),
     Refusal(("keyctl", "add_key", "request_key"), "kernel keyrings are not namespaced"),
     Refusal(("setns", "unshare"), "a namespace of its own gives capabilities in it"),
