@@ -7,9 +7,9 @@ import pytest
 from pilothouse.store.ports import RunStore
 from tests.operator.clock import Clock, clock
 from tests.operator.desk import Desk, desk_on
-from tests.store.fixtures import database, memory, postgres, server_dsn
+from tests.store.fixtures import database, empty_database, memory, postgres, server_dsn
 
-__all__ = ["clock", "database", "memory", "postgres", "server_dsn"]
+__all__ = ["clock", "database", "empty_database", "memory", "postgres", "server_dsn"]
 
 
 @pytest.fixture(params=["memory", "postgres"])

@@ -97,10 +97,12 @@ class Desk:
         self.calls = Calls(self.store_given)
         return Operator(self.kube, cast(RunStore, self.calls), self.evaluator, SETTINGS, self.installation)
 
-    async def begin(self) -> None:
-        """A new operator takes the place of the one before, of which nothing is left."""
+    async def begin(self, prepare: Callable[[], None] = lambda: None) -> None:
+        """A new operator takes the place of the one before, of which nothing is left. `prepare` is called before it
+        leads."""
         await self.end()
         self.operator = self.made()
+        prepare()
         self.list_all()
         self.leading = asyncio.create_task(self.operator.lead())
         await asyncio.sleep(0)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pilothouse_operator.kube.resources import AGENTS, EVENTS, PODS, WORKFLOWS
+from pilothouse_operator.kube.resources import AGENTS, EVENTS, PACKS, PODS, WORKFLOWS
+from tests.api.samples import full
 from tests.operator.desk import NAMESPACE, Desk, command, invocation
 from tests.operator.kubelet import framed
 
@@ -114,6 +115,13 @@ async def test_an_agent_is_told_whether_it_can_be_run(desk: Desk) -> None:
     desk.config_map("prompts", p="Be brief.")
     await desk.later(10)
     assert desk.condition("Ready", "asks", AGENTS) == ("True", "Accepted")
+
+
+async def test_a_kind_that_is_not_carried_out_yet_says_so(desk: Desk) -> None:
+    await desk.begin()
+    desk.apply(PACKS, "writing", full("Pack")["spec"])
+    await desk.settle()
+    assert desk.condition("Stalled", "writing", PACKS) == ("True", "NotSupported")
 
 
 async def test_a_workflow_waits_for_what_it_refers_to_and_then_begins_within_ten_seconds(desk: Desk) -> None:

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from pilothouse.store.errors import StoreUnavailable
+from pilothouse.store.memory import MemoryRunStore
 from pilothouse.store.ports import RunStore
 from pilothouse_operator.kube.errors import ApiUnavailable
+from pilothouse_operator.pods import GRACE
 from tests.operator.clock import Clock
 from tests.operator.desk import Desk, command, desk_on
 from tests.operator.strikes import Crash, Strike
@@ -49,6 +51,29 @@ async def drive(desk: Desk, strike: Strike) -> None:
     raise AssertionError(f"the run does not end: {desk.object()['status']}")
 
 
+async def cancel(desk: Desk, strike: Strike) -> None:
+    """Shuts the Workflow down while one step runs and another one waits for a node."""
+    desk.kube, desk.store_given = strike.kube(desk.fake), strike.store(desk.store)
+    await desk.begin()
+    desk.workflow(command("a"), command("b"))
+    asked = False
+    for _ in range(30):
+        try:
+            await desk.later(GRACE)
+            if desk.condition("Finished") == ("True", "Cancelled") and not desk.kubelet.pods():
+                return
+            if desk.kubelet.pods("a") and not asked and not desk.kubelet.pod("a")["spec"].get("schedulingGates"):
+                desk.kubelet.start("a")
+                desk.edit(shutdown="Cancel")
+                asked = True
+            for pod in desk.kubelet.pods("a"):
+                if "activeDeadlineSeconds" in pod["spec"] and pod["status"]["phase"] == "Running":
+                    desk.kubelet.deadline("a")
+        except Crash:
+            await desk.begin()
+    raise AssertionError(f"the run does not end: {desk.object()['status']}")
+
+
 async def checked(store: RunStore, clock: Clock, strike: Strike) -> None:
     async with desk_on(store, clock) as desk:
         await drive(desk, strike)
@@ -70,3 +95,19 @@ async def test_a_write_that_goes_wrong_costs_no_step_and_repeats_none(
     assert set(POINTS) == set(dry.points)
     for number in range(1, len(dry.points) + 1):
         await checked(store, clock, Strike(number, moment, error))
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("error", [Crash, StoreUnavailable, ApiUnavailable])
+async def test_a_cancellation_that_is_cut_off_leaves_nothing_open(
+    memory: MemoryRunStore, clock: Clock, moment: str, error: Callable[[], BaseException]
+) -> None:
+    number, passed = 0, 1
+    while number < passed:
+        strike = Strike(number, moment, error)
+        async with desk_on(memory, clock) as desk:
+            await cancel(desk, strike)
+            (run,) = await memory.runs(desk.tenant)
+            assert run.state.value == "Cancelled", strike
+            assert all(attempt.state.final for attempt in await memory.attempts(run.ref)), strike
+        number, passed = number + 1, max(passed, len(strike.points))
