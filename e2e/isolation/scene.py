@@ -23,7 +23,12 @@ def probing(name: str) -> dict[str, Any]:
     write = {"name": "file_write", "arguments": {"path": "probe.py", "text": PROBE}}
     run = {"name": "shell", "arguments": {"command": "python3 -I probe.py"}}
     stay = {"name": "shell", "arguments": {"command": f"touch {WORKING}; exec sleep 600"}}
-    turns = [{"toolCalls": [write]}, {"toolCalls": [run]}, {"toolCalls": [stay]}, {"text": "done"}]
+    turns: list[dict[str, Any]] = [
+        {"toolCalls": [write]},
+        {"toolCalls": [run]},
+        {"toolCalls": [stay]},
+        {"text": "done"},
+    ]
     model = {"apiKeyFrom": {"secretKeyRef": {"name": "model", "key": "key"}}}
     made = agent(name, *turns, tools=[{"builtin": "file_write"}, {"builtin": "shell"}])
     made["spec"]["model"] |= model
