@@ -1,6 +1,8 @@
 """The Go toolchain that compiles the programs."""
 
+import os
 import re
+import shutil
 from pathlib import Path
 
 from e2e.cluster.commands import run, succeeds
@@ -12,8 +14,14 @@ OLDEST = (1, 24)
 Version = tuple[int, ...]
 
 
-def require(modules: Path) -> None:
-    """Raises ClusterError unless a Go is there that can build the modules."""
+USUAL = Path("/usr/local/go/bin")
+"""Where Go's own instructions install it. Many a shell has it on PATH, and a job's environment often has not."""
+
+
+def require(modules: Path, usual: Path = USUAL) -> None:
+    """Raises ClusterError unless a Go is there that can build the modules. From here on it is on PATH."""
+    if shutil.which("go") is None and (usual / "go").is_file():
+        os.environ["PATH"] += f"{os.pathsep}{usual}"
     if not succeeds("go", "version"):
         raise ClusterError(
             f"Go {_shown(OLDEST)} or later is needed to compile Kubernetes, and there is no `go` on PATH"

@@ -1,5 +1,7 @@
 """Which Go can compile Kubernetes, and what is said of others."""
 
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,7 +41,17 @@ def test_needs_what_the_most_demanding_module_asks_for(tmp_path: Path) -> None:
 
 def test_says_that_there_is_no_go(program: Put) -> None:
     with pytest.raises(ClusterError, match=r"Go 1\.24 or later is needed to compile Kubernetes, and there is no `go`"):
-        toolchain.require(MODULES)
+        toolchain.require(MODULES, Path("/nonexistent"))
+
+
+def test_finds_go_where_it_is_usually_installed(program: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.environ["PATH"])  # put back afterwards
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    (usual / "go").write_text('#!/bin/sh\ntest "$2" = GOTOOLCHAIN && echo auto || echo go1.99.0\n')
+    (usual / "go").chmod(0o755)
+    toolchain.require(MODULES, usual)
+    assert shutil.which("go") == str(usual / "go")
 
 
 def test_says_that_the_go_on_path_is_too_old(program: Put) -> None:
