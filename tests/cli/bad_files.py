@@ -116,7 +116,7 @@ BAD_FILES: dict[str, list[str]] = {
     "file-over-code": ["spec.steps[0].executeCode.files[0].path: is the place of the code itself already"],
     "reserved-env": ["env[0].name: variables that begin with PILOTHOUSE_ are set by Pilothouse"],
     "no-key": ["spec.params[0].default: holds a plain `no`, which kubectl reads as false: quote it"],
-    "verb-not-yet": ["metadata.annotations['pilothouse.dev/retryRequestedAt']: is not supported yet"],
+    "verb-not-yet": ["metadata.annotations['pilothouse.dev/resumeRequestedAt']: is not supported yet"],
     "light-retry": ["spec.steps[0].retry: has no effect: `transform` is evaluated at once and has no attempts"],
     "light-timeout": ["spec.steps[0].timeout: has no effect: `conditional` is evaluated at once and has no attempts"],
     "retry-code": ["spec.steps[0].retry.codes[1]: there is no failure code `F-ABC`; there are: F-DEP,"],
