@@ -46,6 +46,7 @@ class Calls:
     def __init__(self, store: RunStore) -> None:
         self.under_way = 0
         self.away = False
+        self.all_changes: Any = store.all_changes
         self._store = store
 
     def __getattr__(self, name: str) -> Any:
@@ -132,6 +133,16 @@ class Desk:
             WorkQueue(),
             operator.metrics,
         )
+
+    def deafen(self) -> None:
+        """The operator hears of no change in the database."""
+
+        @contextlib.asynccontextmanager
+        async def deaf() -> AsyncIterator[None]:
+            raise StoreUnavailable("nobody listens")
+            yield
+
+        self.calls.all_changes = deaf
 
     def list_all(self) -> None:
         """The operator's watches begin with what is there."""

@@ -53,6 +53,16 @@ async def test_a_new_key_ends_what_runs_and_then_begins(desk: Desk) -> None:
     assert desk.kubelet.executions == {"a": 2}
 
 
+async def test_a_new_key_begins_although_nothing_tells_of_the_old_ones_end(desk: Desk) -> None:
+    await desk.begin(prepare=desk.deafen)
+    desk.workflow()
+    await desk.settle()
+    desk.edit(steps=B)
+    desk.hold()
+    await desk.settle()
+    assert [run.state.value for run in await desk.runs()] == ["Cancelled", "Running"]
+
+
 async def test_what_is_no_what_field_starts_nothing(desk: Desk) -> None:
     await ran(desk)
     before = desk.writes()

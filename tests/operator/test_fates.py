@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from pilothouse_operator.kube.port import Kube
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.operator import SWEEP
 from pilothouse_operator.pods import GRACE, STOP
@@ -76,6 +77,42 @@ async def test_a_pod_that_is_taken_while_it_is_to_be_deleted_runs_to_its_stop(de
     desk.kubelet.deadline("a")
     await desk.settle()
     assert "did not start within 300 seconds" in desk.message()
+
+
+async def test_a_pod_that_starts_at_the_moment_of_its_deletion_runs_on(desk: Desk) -> None:
+    class Late:
+        """A node takes the Pod between the operator's last look and its deletion."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(desk.fake, name)
+
+        async def delete(self, *args: Any) -> bool:
+            if "nodeName" not in desk.kubelet.pod("a")["spec"]:
+                desk.kubelet.start("a")
+            return await desk.fake.delete(*args)
+
+    desk.kube = cast(Kube, Late())
+    await begun(desk, command("a", pendingTimeout="5m"))
+    await desk.later(300)
+    assert "deletionTimestamp" not in desk.kubelet.pod("a")["metadata"]
+    assert desk.kubelet.executions == {"a": 1}
+    desk.kubelet.end("a", framed())
+    await desk.settle()
+    assert desk.condition("Ready") == ("True", "Succeeded")
+
+
+async def test_a_pod_of_the_same_name_that_no_row_knows_proves_nothing(desk: Desk) -> None:
+    await begun(desk)
+    desk.kubelet.start("a")
+    await desk.settle()
+    (pod,) = desk.kubelet.pods("a")
+    desk.kubelet.vanish("a")
+    desk.fake.put(PODS, NAMESPACE, pod)
+    desk.kubelet.start("a")
+    desk.kubelet.end("a", framed())
+    await desk.later(GRACE)
+    assert await desk.states() == {"a": "Error"}
+    assert desk.condition("Stalled") == ("True", "OutcomeUnknown")
 
 
 async def test_a_pod_that_vanished_is_an_unknown_outcome_once_its_grace_is_over(desk: Desk) -> None:

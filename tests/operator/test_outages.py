@@ -1,11 +1,7 @@
 """While the database or the API server is away, work waits; it goes on by itself, and nothing has failed."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 import pytest
 
-from pilothouse.store.errors import StoreUnavailable
 from pilothouse_operator.operator import SWEEP
 from tests.operator.desk import Desk, command, invocation
 from tests.operator.kubelet import framed
@@ -77,15 +73,9 @@ async def test_an_outage_of_the_api_server_delays_and_loses_nothing(desk: Desk) 
 
 async def test_a_hint_that_is_lost_costs_half_a_minute_at_most(desk: Desk) -> None:
     """The agent's own outcome comes through the database alone."""
-
-    @asynccontextmanager
-    async def deaf() -> AsyncIterator[AsyncIterator[None]]:
-        raise StoreUnavailable("nobody listens")
-        yield
-
     desk.agent()
     desk.workflow(invocation("ask"))
-    await desk.begin(prepare=lambda: setattr(desk.calls, "all_changes", deaf))
+    await desk.begin(prepare=desk.deafen)
     desk.kubelet.start("ask")
     await desk.settle()
     await desk.agent_says("ask", text="fine")

@@ -2,10 +2,12 @@
 
 import pytest
 
+from pilothouse.store.errors import Conflict
 from pilothouse_operator.kube.resources import AGENTS, EVENTS, PACKS, PODS, WORKFLOWS
 from tests.api.samples import full
 from tests.operator.desk import NAMESPACE, Desk, command, invocation
 from tests.operator.kubelet import framed
+from tests.operator.strikes import Strike
 
 SIX = [
     "create pods",
@@ -188,11 +190,28 @@ async def test_a_pod_of_another_installation_is_nobodys_business(desk: Desk) -> 
     desk.workflow()
     await desk.settle()
     (pod,) = desk.kubelet.pods("a")
-    labels = {**pod["metadata"]["labels"], "pilothouse.dev/installation": "other", "pilothouse.dev/step": "x"}
+    own = {"installation": "other", "step": "x", "attempt": "other"}
+    labels = pod["metadata"]["labels"] | {f"pilothouse.dev/{name}": value for name, value in own.items()}
     metadata = {**pod["metadata"], "name": "foreign", "labels": labels}
     desk.fake.put(PODS, NAMESPACE, {**pod, "metadata": metadata})
     await desk.later(100)
     assert len(desk.kubelet.pods("x")) == 1
+
+
+async def test_a_write_that_came_too_late_is_looked_at_again_at_once(desk: Desk) -> None:
+    """As when an agent ends itself between the read and the write."""
+    strike = Strike(error=lambda: Conflict("the attempt has ended"))
+    desk.store_given = strike.store(desk.store)
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    strike.number = len(strike.points) + 2  # the log is kept, then the outcome is recorded
+    desk.kubelet.end("a", framed())
+    await desk.later(0.1)
+    assert strike.points.count("commit:StepSucceeded") == 2
+    assert desk.condition("Ready") == ("True", "Succeeded")
 
 
 async def test_a_failed_command_fails_the_run_and_says_why(desk: Desk) -> None:

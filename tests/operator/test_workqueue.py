@@ -21,7 +21,8 @@ async def workers(queue: WorkQueue[str], do: Callable[[str], Awaitable[None]], c
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert {type(end) for end in ends} == {asyncio.CancelledError}, "a worker died"
 
 
 async def turns() -> None:
