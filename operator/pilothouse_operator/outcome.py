@@ -241,7 +241,7 @@ def _how(seen: Seen) -> str:
     if "deletionTimestamp" in seen.pod["metadata"]:
         return "somebody deleted its Pod"
     ended = seen.terminated or {}
-    return f"its container ended without an outcome: {ended.get('reason', 'Error')}, exit code {ended.get('exitCode')}"
+    return f"its container ended: {ended.get('reason', 'Error')}, exit code {ended.get('exitCode')}"
 
 
 def _own_outputs(text: str) -> tuple[dict[str, Any], Failure | None]:

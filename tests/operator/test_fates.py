@@ -208,6 +208,8 @@ async def test_an_evicted_command_has_an_unknown_outcome(desk: Desk, states: boo
     await desk.settle()
     assert await desk.states() == {"a": "Error"}
     assert desk.condition("Stalled") == ("True", "OutcomeUnknown")
+    assert "Evicted: The node was low on resource: memory." in desk.message()
+    assert "idempotent: true" in desk.message()
 
 
 async def test_a_command_that_somebody_else_ended_is_no_success_and_no_cancellation(desk: Desk) -> None:

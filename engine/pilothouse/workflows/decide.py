@@ -170,8 +170,10 @@ class _Decision:
 
     def _lost(self, planned: PlannedStep, step: Step, attempt: Attempt) -> Action:
         if planned.on_loss is OnLoss.FAIL:
-            message = "its process ended without an outcome; set idempotent: true to have it run again"
-            return Settle(step.id, StepState.ERROR, Failure(FailureCode.UNK, message, OUTCOME_UNKNOWN))
+            message = f"its process ended without an outcome{_cause(attempt)}"
+            remedy = "set idempotent: true to have it run again"
+            failure = Failure(FailureCode.UNK, f"{message}; {remedy}", OUTCOME_UNKNOWN)
+            return Settle(step.id, StepState.ERROR, failure)
         return self._again(step, attempt, MAX_CONTINUED)
 
     def _released(self, step: Step, attempt: Attempt) -> Action:
@@ -184,8 +186,7 @@ class _Decision:
             return Settle(step.id, StepState.CANCELLED, self._ending_failure)
         if attempt.restart < most:
             return Restart(step.id, attempt.restart + 1)
-        cause = f" ({attempt.failure.message})" if attempt.failure else ""
-        message = f"its process was lost {attempt.restart + 1} times{cause}"
+        message = f"its process was lost {attempt.restart + 1} times{_cause(attempt)}"
         return Settle(step.id, StepState.ERROR, Failure(FailureCode.ENV, message))
 
     # ---- the run
@@ -222,3 +223,7 @@ class _Decision:
         if self.expired and any(s.state is StepState.CANCELLED for s in self.snapshot.steps.values()):
             return Close(RunState.FAILED, self._ending_failure)
         return Close(RunState.SUCCEEDED)
+
+
+def _cause(attempt: Attempt) -> str:
+    return f" ({attempt.failure.message})" if attempt.failure else ""
