@@ -25,6 +25,9 @@ LOG_LIMIT = 24 * 1024 * 1024
 
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
+_NO_LOG = b"unable to retrieve container logs for "
+"""How a kubelet begins what it answers, with HTTP 200, in place of a log that was taken away with its container."""
+
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -91,7 +94,7 @@ class KubeClient:
         if response.status_code in (400, 404):  # 400: the container never ran, or its log was taken away
             return None
         _check(response)
-        return response.content
+        return None if response.content.startswith(_NO_LOG) else response.content
 
     async def _found(self, method: str, path: str, **arguments: Any) -> Object | None:
         response = await self._send(method, path, **arguments)

@@ -73,6 +73,14 @@ async def test_what_is_gone_is_no_error() -> None:
     assert await kube.delete(PODS, "a", "b", "u", "1") is True
 
 
+async def test_a_log_that_the_kubelet_cannot_find_is_none() -> None:
+    assert (
+        await client(response(200, "unable to retrieve container logs for containerd://77d7")).log("a", "b", "c")
+        is None
+    )
+    assert await client(response(200, "said: unable to retrieve")).log("a", "b", "c") == b"said: unable to retrieve"
+
+
 @pytest.mark.parametrize(("version", "done"), [("", True), ("7", False)])
 async def test_a_deletion_that_comes_too_late_is_done_only_where_any_version_would_do(version: str, done: bool) -> None:
     kube = client(response(409, {"message": "the UID in the precondition", "reason": "Conflict"}))
