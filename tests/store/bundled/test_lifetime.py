@@ -64,8 +64,9 @@ async def test_a_pid_file_that_names_a_living_process_of_the_new_container_hinde
     stranger = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE, **container.owner.identity())
     assert stranger.stdin is not None
     try:
-        file = container.settings.data / "postmaster.pid"
-        file.write_text(file.read_text().replace(str(container.postmaster()), str(stranger.pid), 1))
+        old = str(container.postmaster())
+        for file in (container.settings.data / "postmaster.pid", *container.settings.run.glob(".s.PGSQL.*.lock")):
+            file.write_text(file.read_text().replace(old, str(stranger.pid), 1))
         await container.start()
     finally:
         stranger.stdin.close()

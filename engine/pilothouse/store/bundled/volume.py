@@ -64,6 +64,8 @@ def prepare_data(settings: Settings, programs: Programs) -> None:
     # The lock says that the server which wrote this is gone. Its number may be that of a living process of this
     # container, which PostgreSQL would take for that server.
     (settings.data / "postmaster.pid").unlink(missing_ok=True)
+    for left in settings.run.glob(".s.PGSQL.*"):  # a container that starts again finds its folder as it was
+        left.unlink(missing_ok=True)
     settings.data.chmod(0o700)  # a kubelet that applies an fsGroup opens it to the group, and PostgreSQL refuses that
     programs.alone(settings.data, f"ALTER ROLE pilothouse PASSWORD '{settings.password()}'\n")
 
