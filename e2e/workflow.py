@@ -100,7 +100,7 @@ class Applied:
 
     def steps(self) -> dict[str, dict[str, Any]]:
         """The steps that the status lists, by path."""
-        return {step["path"]: step for step in self.object()["status"]["steps"]}
+        return {step["path"]: step for step in self.object().get("status", {}).get("steps", [])}
 
     def outputs(self) -> dict[str, Any]:
         return {each["name"]: each.get("value") for each in self.object()["status"].get("outputs", [])}

@@ -77,7 +77,7 @@ def test_an_image_that_is_missing_fails_the_step_with_its_reason(
         "pendingTimeout": "15s",
     }
     applied = Applied.of(kubectl.within(namespace), workflow("pulls", step))
-    waits = until(lambda: applied.steps()["pull"].get("message"), "the status says what the Pod waits for")
+    waits = until(lambda: applied.steps().get("pull", {}).get("message"), "the status says what the Pod waits for")
     assert "Image" in waits
     status = applied.finished()["status"]
     assert (status["steps"][0]["state"], status["steps"][0]["code"]) == ("Failed", "F-ENV")

@@ -30,7 +30,7 @@ _OPEN = [state.value for state in StepState if not state.final]
 async def open_history(dsn: str) -> AsyncIterator["PostgresHistory"]:
     """On connections of its own, so that however many people read, those who write never wait for one. The database
     is checked by `open_store`, not here."""
-    async with Pool(dsn) as pool:
+    async with Pool(dsn, checked=True) as pool:
         history = PostgresHistory(pool)
         try:
             yield history

@@ -46,7 +46,9 @@ store is back at most a few seconds after its server is."""
 class Pool:
     """The connections of one store. Every error of the driver leaves here as one of the store's."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, checked: bool = False) -> None:
+        """`checked`: each connection is tried before it is given out, for one more round trip. So a caller who would
+        not try again meets no connection that an outage has broken since."""
         self._dsn = dsn
         self._pool: AsyncConnectionPool[Connection] = AsyncConnectionPool(
             with_settings(dsn),
@@ -56,6 +58,7 @@ class Pool:
             timeout=_WAIT,
             reconnect_timeout=_RECONNECT,
             configure=_configure,
+            check=AsyncConnectionPool.check_connection if checked else None,
             open=False,
         )
 
