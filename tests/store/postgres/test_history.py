@@ -6,7 +6,10 @@ from pilothouse.store.history import Wanted
 from pilothouse.store.postgres.history import open_history
 from tests.store.fixtures import run_sql
 
-OTHERS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
 
 
 async def test_the_first_read_after_an_outage_meets_no_broken_connection(database: str) -> None:
