@@ -7,7 +7,7 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -172,7 +172,7 @@ class Machine:
 
 async def _end(process: Process) -> None:
     """Kills it, and first what it has started: a container's first process does not die with what made it."""
-    if process.returncode is None:
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has ended, and was waited for by now
         for pid in (*children(process.pid), process.pid):
             os.kill(pid, signal.SIGKILL)
     await process.communicate()
