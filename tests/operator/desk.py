@@ -13,7 +13,7 @@ from pilothouse.records.runs import Attempt, Run, Snapshot
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import Inline
 from pilothouse.store.errors import StoreUnavailable
-from pilothouse.store.ports import RunStore
+from pilothouse.store.ports import Leadership, RunStore
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import AGENTS, CONFIG_MAPS, EVENTS, OURS, PODS, WORKFLOWS, Resource
@@ -52,6 +52,17 @@ class Calls:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
         return self._counted(method) if inspect.iscoroutinefunction(method) else method
+
+    @contextlib.asynccontextmanager
+    async def lead(self, scope: str) -> AsyncIterator[Leadership]:
+        """Under way until it is decided who leads."""
+        async with contextlib.AsyncExitStack() as stack:
+            self.under_way += 1
+            try:
+                leadership = await stack.enter_async_context(self._store.lead(scope))
+            finally:
+                self.under_way -= 1
+            yield leadership
 
     def _counted(self, method: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def counted(*args: Any, **kwargs: Any) -> Any:
