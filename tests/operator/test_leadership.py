@@ -32,7 +32,7 @@ async def test_an_operator_is_deposed_by_the_first_write_that_shows_it_and_does_
     desk.kubelet.start("a")
     await desk.settle()
     (run,) = await desk.runs()
-    await desk.store.commit(run.ref, 99, Transition())
+    await desk.store.commit(run.ref, run.epoch + 1_000, Transition())
     before, old = desk.writes(), desk.operator
     desk.kubelet.end("a", framed())
     await desk.until(lambda: not old.leads)
