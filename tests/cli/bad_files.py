@@ -49,6 +49,10 @@ BAD_FILES: dict[str, list[str]] = {
     "number-duration": ["spec.deadline: must be a string like 90s, 5m, 1h30m or 500ms; found 90 (quote it)"],
     "zero-duration": ["spec.steps[0].timeout: must be longer than no time at all"],
     "endless-duration": ["spec.deadline: must be at most ten years; found 99999999999999999999999h"],
+    "endless-wait": [
+        "spec.steps[0].pendingTimeout: must be at most ten years; found 99999999999999999999999h",
+        "spec.steps[1].pendingTimeout: must be longer than no time at all",
+    ],
     "bad-enum": ['spec.failurePolicy: must be one of FailFast, FinishAll; found "FailLast"; did you mean `FailFast`?'],
     "bad-name": ['spec.steps[0].name: must start with a lower-case letter, then letters, digits and -; found "Build_'],
     "no-steps": ["spec: exactly one of steps, workflowRef must be set; found none"],

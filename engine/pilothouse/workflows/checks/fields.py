@@ -38,6 +38,7 @@ def _workflow(spec: WorkflowSpec, path: str) -> Iterator[Problem]:
 
 def _step(step: Step, path: str) -> Iterator[Problem]:
     yield from _time(step.timeout, f"{path}.timeout")
+    yield from _time(step.pending_timeout, f"{path}.pendingTimeout")
     key, _ = step.action
     if key in KINDS and KINDS[key].light:
         for name in ("retry", "timeout", "idempotent"):
