@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from uuid import UUID, uuid5
 
@@ -14,7 +15,9 @@ from pilothouse.api.workflow import Workflow
 from pilothouse.records.failures import Failed
 from pilothouse.records.runs import NewRun, NewStep, StepId
 from pilothouse.workflows.checks.check import check
+from pilothouse.workflows.checks.fields import defects
 from pilothouse.workflows.checks.references import Known, missing_references
+from pilothouse.workflows.checks.support import supported, unsupported
 from pilothouse.workflows.closure import config_refs, freeze, invoked
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse.workflows.params import ParamError, bind
@@ -82,10 +85,7 @@ class Intake:
     async def _check(self, manifest: Workflow | Agent, known: Known) -> None:
         problems = await check(manifest, known, self.evaluator)
         missing = set(missing_references(manifest, known))
-        if wrong := [problem for problem in problems if problem not in missing]:
-            unsupported = all("is not supported yet" in str(problem) for problem in wrong)
-            reason = c.NOT_SUPPORTED if unsupported else c.INVALID_SPEC
-            raise NotNow(Standing.STALLED, reason, told(wrong))
+        _refuse([problem for problem in problems if problem not in missing])
         if problems:
             raise NotNow(Standing.WAITING, c.REFERENCE_NOT_FOUND, told(problems))
 
@@ -111,6 +111,16 @@ class Intake:
         return found
 
 
+def read_workflow(obj: Mapping[str, Any]) -> Workflow:
+    """The Workflow, whose fields can be honoured as they stand: control fields act at once, without another run.
+    Raises NotNow."""
+    workflow = read(obj)
+    assert isinstance(workflow, Workflow)  # noqa: S101 - the API serves no other kind at that place
+    found = chain.from_iterable(defects(model, path) for path, model in supported(workflow.spec, "spec"))
+    _refuse([*unsupported(workflow), *found])
+    return workflow
+
+
 def read(obj: Mapping[str, Any]) -> Manifest:
     """The object as its model has it. Raises NotNow where it breaks a rule that the CRD could not state."""
     try:
@@ -119,6 +129,12 @@ def read(obj: Mapping[str, Any]) -> Manifest:
         too_large = any("is larger than" in str(problem) for problem in error.problems)
         reason = c.SPEC_TOO_LARGE if too_large else c.INVALID_SPEC
         raise NotNow(Standing.STALLED, reason, told(error.problems)) from None
+
+
+def _refuse(wrong: Sequence[Problem]) -> None:
+    if wrong:
+        later = all("is not supported yet" in str(problem) for problem in wrong)
+        raise NotNow(Standing.STALLED, c.NOT_SUPPORTED if later else c.INVALID_SPEC, told(wrong))
 
 
 def told(problems: Sequence[Problem]) -> str:

@@ -12,7 +12,7 @@ from pilothouse.records.states import Shutdown
 from pilothouse.store.ports import RunStore
 from pilothouse_operator.asked import Asked, asked_of, asks_anew, ending, requests_of
 from pilothouse_operator.drives import Drives, controls_of
-from pilothouse_operator.intake import Intake, NotNow, read
+from pilothouse_operator.intake import Intake, NotNow, read_workflow
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import NAMESPACES, PODS, WORKFLOWS
 from pilothouse_operator.names import ATTEMPT
@@ -62,8 +62,7 @@ class Workflows:
         newest = await self.store.runs(tenant, workflow=key.name, limit=1)
         latest = newest[0] if newest and newest[0].workflow_uid == uid else None
         try:
-            workflow = read(obj)
-            assert isinstance(workflow, Workflow)  # noqa: S101 - the API serves no other kind at that place
+            workflow = read_workflow(obj)
             asked = asked_of(workflow, latest)
             if asked is not Asked.NOTHING and not await self._is_current(key, obj):
                 return

@@ -1,5 +1,7 @@
 """What a user can ask of a Workflow while it is there: another run, an end, a pause; and what asks for nothing."""
 
+from typing import Any
+
 import pytest
 
 from pilothouse_operator.kube.resources import WORKFLOWS
@@ -75,6 +77,34 @@ async def test_what_is_no_what_field_starts_nothing(desk: Desk) -> None:
     await desk.later(100)
     assert len(await desk.runs()) == 1
     assert desk.object()["status"]["observedGeneration"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "reason"),
+    [
+        ({"deadline": "99999999999999999999999h"}, "InvalidSpec"),
+        ({"schedule": {"cron": "* * * * *"}}, "NotSupported"),
+        ({"ttlAfterFinished": "1h"}, "NotSupported"),
+    ],
+)
+async def test_a_control_field_that_cannot_be_honoured_is_refused_and_ends_nothing(
+    desk: Desk, spec: dict[str, Any], reason: str
+) -> None:
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.kubelet.start("a")
+    desk.edit(**spec)
+    await desk.later(1)
+    assert desk.condition("Stalled") == ("True", reason)
+    assert desk.condition("Finished") == ("False", reason)
+    desk.kubelet.end("a", framed())
+    await desk.later(1)
+    assert await desk.states() == {"a": "Succeeded"}
+    desk.workflow()
+    await desk.later(1)
+    assert desk.condition("Ready") == ("True", "Succeeded")
+    assert len(await desk.runs()) == 1
 
 
 async def test_a_suspended_workflow_begins_nothing_until_it_goes_on(desk: Desk) -> None:
