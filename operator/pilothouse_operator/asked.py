@@ -1,6 +1,8 @@
 """What a Workflow asks of its latest run, by its spec and its annotations. Pure."""
 
+from collections.abc import Mapping
 from enum import Enum
+from typing import Any
 
 from pilothouse.api.workflow import RERUN_REQUESTED_AT, RETRY_REQUESTED_AT, Workflow
 from pilothouse.records.runs import Run
@@ -36,6 +38,13 @@ def asked_of(workflow: Workflow, latest: Run | None) -> Asked:
         return Asked.BEGIN
     failed = latest.state is not RunState.SUCCEEDED
     return Asked.RETRY if failed and _new(RETRY_REQUESTED_AT, workflow, latest) else Asked.NOTHING
+
+
+def brakes_of(obj: Mapping[str, Any]) -> tuple[bool, Shutdown | None]:
+    """`suspend` and `shutdown` of an object that cannot be honoured as a whole: these are, whatever else is wrong."""
+    spec = obj.get("spec") or {}
+    verb = next((verb for verb in Shutdown if verb.value == spec.get("shutdown")), None)
+    return spec.get("suspend") is True, verb
 
 
 def ending(workflow: Workflow) -> Shutdown:

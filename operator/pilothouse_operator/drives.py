@@ -1,7 +1,7 @@
 """Drives: the reconcilers of the runs that are under way, each with its executors."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from pilothouse.api.fields import seconds
@@ -105,6 +105,11 @@ class Drives:
 def _grace(step: Step) -> float:
     """On a cluster an attempt's time begins when its Pod does, and that may take long."""
     return GRACE + seconds(step.pending_timeout)
+
+
+def controls_begun_with(run: Run, suspend: bool) -> Controls:
+    """The control fields as they stood when the run began, but for `suspend`."""
+    return replace(controls_of(Closure.from_json(run.closure).workflow), suspend=suspend)
 
 
 def controls_of(spec: WorkflowSpec) -> Controls:

@@ -10,8 +10,9 @@ from pilothouse.api.workflow import Workflow
 from pilothouse.records.runs import Attempt, Run, Snapshot
 from pilothouse.records.states import Shutdown
 from pilothouse.store.ports import RunStore
-from pilothouse_operator.asked import Asked, asked_of, asks_anew, ending, requests_of
-from pilothouse_operator.drives import Drives, controls_of
+from pilothouse.workflows.plan import Controls
+from pilothouse_operator.asked import Asked, asked_of, asks_anew, brakes_of, ending, requests_of
+from pilothouse_operator.drives import Drives, controls_begun_with, controls_of
 from pilothouse_operator.intake import Intake, NotNow, read_workflow
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import NAMESPACES, PODS, WORKFLOWS
@@ -67,14 +68,15 @@ class Workflows:
             if asked is not Asked.NOTHING and not await self._is_current(key, obj):
                 return
             latest = await self._answer(asked, workflow, tenant, latest, newest[0].number if newest else 0)
-            snapshot = None if latest is None else await self._drive(key, latest, workflow)
+            snapshot = None if latest is None else await self._drive(key, latest, controls_of(workflow.spec))
             if snapshot is not None and asked_of(workflow, snapshot.run) is not Asked.NOTHING:
                 self.again(key, 0)
             verdict = self._verdict(workflow, snapshot)
             suspended = workflow.spec.suspend
         except NotNow as not_now:
-            snapshot = None if latest is None else await self._drive(key, latest, None)  # goes on as it began
-            verdict, suspended = not_now.verdict, False
+            suspended, _ = brakes_of(obj)
+            snapshot = None if latest is None else await self._go_on(key, obj, latest)
+            verdict = not_now.verdict
             if verdict.standing is Standing.WAITING:
                 self.again(key, WAIT)
         await self._tidy(key, uid, tenant, snapshot)
@@ -103,11 +105,20 @@ class Workflows:
             return await self.store.request_shutdown(latest.ref, ending(workflow))
         return latest
 
-    async def _drive(self, key: Key, run: Run, workflow: Workflow | None) -> Snapshot:
+    async def _go_on(self, key: Key, obj: Object, latest: Run) -> Snapshot:
+        """A Workflow that cannot be honoured as it stands: what runs goes on as it began, unless it is to stop."""
+        suspend, verb = brakes_of(obj)
+        if latest.state.final:
+            return await self.store.snapshot(latest.ref)
+        if verb is not None and latest.shutdown is not verb and await self._is_current(key, obj):
+            latest = await self.store.request_shutdown(latest.ref, verb)
+        return await self._drive(key, latest, controls_begun_with(latest, suspend))
+
+    async def _drive(self, key: Key, run: Run, controls: Controls | None) -> Snapshot:
         if run.state.final:
             return await self.store.snapshot(run.ref)
         drive = await self.drives.of(run, lambda after: self.again(key, after))
-        done = await drive.reconciler.run_pass(controls_of(workflow.spec) if workflow else None)
+        done = await drive.reconciler.run_pass(controls)
         if done.run.state.final:
             self.drives.drop(run.ref)
             self.ended(done.run.state.value)

@@ -10,7 +10,7 @@ from pilothouse.api.workflow import RETRY_REQUESTED_AT as RETRY
 from pilothouse.api.workflow import Workflow
 from pilothouse.records.runs import Run, RunRef
 from pilothouse.records.states import RunState, Shutdown
-from pilothouse_operator.asked import Asked, asked_of, ending, requests_of
+from pilothouse_operator.asked import Asked, asked_of, brakes_of, ending, requests_of
 from pilothouse_operator.ownership import key_of
 from tests.operator.attempts import NOW
 
@@ -98,6 +98,20 @@ def test_what_is_asked(applied: Workflow, latest: Run | None, expected: Asked) -
 def test_a_run_ends_as_its_user_says_and_else_so_that_the_next_one_can_begin() -> None:
     assert ending(workflow(shutdown="Terminate")) is Shutdown.TERMINATE
     assert ending(workflow(B)) is Shutdown.CANCEL
+
+
+@pytest.mark.parametrize(
+    ("obj", "brakes"),
+    [
+        ({}, (False, None)),
+        ({"spec": None}, (False, None)),
+        ({"spec": {"suspend": True, "surprise": 1}}, (True, None)),
+        ({"spec": {"suspend": "yes", "shutdown": "Now"}}, (False, None)),
+        ({"spec": {"shutdown": "Terminate"}}, (False, Shutdown.TERMINATE)),
+    ],
+)
+def test_the_brakes_of_an_object_that_cannot_be_read(obj: dict[str, Any], brakes: tuple[bool, Shutdown | None]) -> None:
+    assert brakes_of(obj) == brakes
 
 
 def test_requests_are_the_verbs_that_stand() -> None:

@@ -107,6 +107,24 @@ async def test_a_control_field_that_cannot_be_honoured_is_refused_and_ends_nothi
     assert len(await desk.runs()) == 1
 
 
+async def test_suspend_and_shutdown_hold_whatever_else_is_wrong(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow(command("a"), command("b", needs=["a"]))
+    await desk.settle()
+    desk.kubelet.start("a")
+    desk.edit(suspend=True, surprise=1)
+    await desk.settle()
+    desk.kubelet.end("a", framed())
+    await desk.later(1)
+    assert desk.condition("Stalled") == ("True", "InvalidSpec")
+    assert desk.condition("Suspended") == ("True", "SuspendedByUser")
+    assert await desk.states() == {"a": "Succeeded", "b": "Pending"}
+    desk.edit(shutdown="Cancel")
+    await desk.later(1)
+    assert await desk.states() == {"a": "Succeeded", "b": "Cancelled"}
+    assert desk.condition("Finished") == ("True", "InvalidSpec")
+
+
 async def test_a_suspended_workflow_begins_nothing_until_it_goes_on(desk: Desk) -> None:
     await desk.begin()
     desk.workflow(suspend=True)
