@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.cluster.clients import Kubectl
+from e2e.cluster.errors import ClusterError
 from e2e.poll import until
 from e2e.release import Release
 from e2e.rows import Rows
@@ -82,13 +83,19 @@ def test_a_run_goes_on_through_an_upgrade_and_repeats_nothing(
 
 
 def test_another_release_comes_and_goes_and_leaves_this_one_alone(
-    release: Release, kubectl: Kubectl, namespace: str, shared_namespace: str, our_image: str
+    upgraded: Release, kubectl: Kubectl, namespace: str, shared_namespace: str, our_image: str
 ) -> None:
-    """It serves another namespace."""
+    """It serves another namespace, and is refused where it would serve the same."""
+    release = upgraded
+    second = Release(release.helm, kubectl, our_image, "second", namespace)
+    with pytest.raises(ClusterError, match='all namespaces are served already by the release "pilothouse"'):
+        second.install(*OTHER)
+    release.install(f"namespaces.served={{{shared_namespace}}}")
+    with pytest.raises(ClusterError, match=f'namespace "{shared_namespace}" is served already by the release'):
+        second.install(*OTHER, f"namespaces.served={{default,{shared_namespace}}}")
     applied = Applied.of(kubectl.within(shared_namespace), workflow("steady", shell("command", WAITS)))
     before = until(lambda: _working(applied) or None, "the step works")
     [ours] = release.sql("SELECT id::text FROM installation")
-    second = Release(release.helm, kubectl, our_image, "second", namespace)
     second.install(*OTHER, "namespaces.served={default}")
     assert second.sql("SELECT (SELECT count(*) FROM runs), id <> %s FROM installation", *ours) == [["0", "True"]]
     second.uninstall()
