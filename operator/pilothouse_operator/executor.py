@@ -247,6 +247,6 @@ def _refusal(error: Refused) -> Exception:
     Pod that is no valid one stays so."""
     if error.by_quota or error.terminating or error.lacks_rights or error.lacks_account:
         return Held(str(error))
-    if error.forbidden or "denied request" in str(error):
+    if error.by_policy:
         return Failed(FailureCode.SEC, f"the API server refuses the Pod: {error}", "PolicyRefused")
     return Failed(FailureCode.INP, f"the API server takes no such Pod: {error}")

@@ -147,6 +147,8 @@ def test_a_policy_is_final(message: str) -> None:
     ("message", "code", "reason"),
     [
         ("ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no", "F-SEC", "PolicyRefused"),
+        ('admission webhook "w.example.com" denied the request: no', "F-SEC", "PolicyRefused"),
+        ('Pod in version "v1" cannot be handled as a Pod: quantities must match', "F-INP", ""),
         ('Pod "x" is invalid: spec.nodeSelector: Invalid value: "a b"', "F-INP", ""),
     ],
 )

@@ -30,6 +30,9 @@ _NO_LOG = b"unable to retrieve container logs for "
 
 _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 
+_REFUSALS = frozenset({400, 403, 404, 413, 422})
+"""400 is what a webhook says that denies without a code of its own, and what comes of a body that cannot be decoded."""
+
 
 @asynccontextmanager
 async def kube_client(kubeconfig: Path | None = None) -> AsyncIterator["KubeClient"]:
@@ -129,7 +132,7 @@ def _check(response: httpx2.Response) -> None:
         raise Changed(message)  # a patch for an object that is gone, whose name another one has now
     if response.status_code == 401:
         raise ApiUnavailable(f"the API server does not accept our token: {message}")
-    if response.status_code in (403, 404, 422):
+    if response.status_code in _REFUSALS:
         raise Refused(message, forbidden=response.status_code == 403)
     raise KubeError(f"HTTP {response.status_code}: {message}")
 

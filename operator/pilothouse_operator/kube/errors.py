@@ -30,6 +30,12 @@ class Refused(KubeError):  # noqa: N818 - says what happened
         return self.forbidden and "exceeded quota" in str(self)
 
     @property
+    def by_policy(self) -> bool:
+        """An admission plugin, policy or webhook says no. The latter two do so with a code of their choice, and it is
+        400 or 422 where they choose none."""
+        return self.forbidden or "denied request" in str(self) or "denied the request" in str(self)
+
+    @property
     def terminating(self) -> bool:
         """The namespace is being deleted, or is gone: nothing new may be made in it."""
         gone = str(self).startswith("namespaces ") and str(self).endswith(" not found")

@@ -19,8 +19,11 @@ ANSWERS: list[tuple[int, Any, type[KubeError]]] = [
     (422, IMMUTABLE, Changed),
     (422, INVALID, Refused),
     (422, {"message": "denied request", "reason": "Invalid", "details": None}, Refused),
-    (400, {"message": "bad"}, KubeError),
+    (400, {"message": "it cannot be decoded", "reason": "BadRequest"}, Refused),
+    (400, {"message": 'admission webhook "w" denied the request: no', "code": 400}, Refused),
+    (405, {"message": "bad"}, KubeError),
     (408, {}, ApiUnavailable),
+    (413, "request entity too large", Refused),
     (429, {"message": "too many requests"}, ApiUnavailable),
     (500, {"message": "etcdserver: leader changed"}, ApiUnavailable),
     (502, "<html>bad gateway</html>", ApiUnavailable),
@@ -52,7 +55,7 @@ async def test_every_refusal_has_its_meaning(code: int, body: Any, error: type[K
         assert body.get("message", "") in str(raised.value)
 
 
-@pytest.mark.parametrize(("code", "forbidden"), [(403, True), (422, False), (404, False)])
+@pytest.mark.parametrize(("code", "forbidden"), [(403, True), (422, False), (404, False), (400, False)])
 async def test_only_a_403_is_forbidden(code: int, forbidden: bool) -> None:
     with pytest.raises(Refused) as raised:
         await client(response(code, {"message": "no"})).create(PODS, "a", {})
