@@ -13,7 +13,7 @@ from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse_operator.definitions import Definitions
 from pilothouse_operator.drives import Drives
 from pilothouse_operator.intake import Intake
-from pilothouse_operator.kube.errors import ApiUnavailable, KubeError, Refused
+from pilothouse_operator.kube.errors import ApiUnavailable, Changed, KubeError, Refused
 from pilothouse_operator.kube.port import Kube
 from pilothouse_operator.metrics import Metrics
 from pilothouse_operator.objects import Key, Objects
@@ -21,9 +21,6 @@ from pilothouse_operator.settings import Settings
 from pilothouse_operator.statuswriter import StatusWriter
 from pilothouse_operator.workflows import Workflows
 from pilothouse_operator.workqueue import WorkQueue
-
-RACE_PAUSE = 0.05
-"""Seconds after which a look is taken again whose write came too late."""
 
 log = logging.getLogger("pilothouse.operator")
 
@@ -72,8 +69,8 @@ class Shift:
             self.queue.succeeded(key)
         except Deposed:
             self.deposed.set()
-        except Conflict:
-            self.queue.add(key, RACE_PAUSE)  # an attempt ended itself between the read and the write
+        except (Conflict, Changed):
+            self.queue.failed(key)  # somebody else wrote between the read and the write: an agent, of a quota its users
         except StoreUnavailable as error:
             log.warning("%s waits: the store is away: %s", key, error)
             await self._say_unavailable(key)

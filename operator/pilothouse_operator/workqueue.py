@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-FIRST_PAUSE = 0.5
+FIRST_PAUSE = 0.05
 """Seconds before a key whose work failed is tried again; each further failure doubles them."""
 
 LONGEST_PAUSE = 60.0
 
-_DOUBLINGS = 10
+_DOUBLINGS = 11
 """After these the pause is the longest."""
 
 

@@ -3,12 +3,17 @@
 import pytest
 
 from pilothouse.records.failures import Failed
+from pilothouse.store.errors import Conflict
 from pilothouse_operator.executor import Held, _refusal
-from pilothouse_operator.kube.errors import Refused
+from pilothouse_operator.kube.errors import Changed, Refused
 from pilothouse_operator.kube.resources import PODS, WORKFLOWS
+from pilothouse_operator.objects import Key
 from pilothouse_operator.operator import SWEEP
+from pilothouse_operator.shift import Shift
+from pilothouse_operator.workqueue import LONGEST_PAUSE
 from tests.operator.desk import NAMESPACE, Desk, command
 from tests.operator.kubelet import Kubelet
+from tests.operator.strikes import Strike
 
 
 async def test_a_quota_is_waited_for(desk: Desk) -> None:
@@ -27,6 +32,34 @@ async def test_a_quota_is_waited_for(desk: Desk) -> None:
     await desk.settle()
     assert desk.condition("Ready") == ("True", "Succeeded")
     assert desk.kubelet.executions == {"a": 1, "b": 1}
+
+
+async def test_a_quota_that_others_write_to_at_the_same_time_is_tried_again_at_once(
+    desk: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The API server gives up on a quota's object, after some tries of its own, with a 409."""
+    strike = Strike(error=lambda: Changed('Operation cannot be fulfilled on resourcequotas "q"'))
+    desk.kube = strike.kube(desk.fake)
+    await desk.begin()
+    strike.number = 1
+    desk.workflow()
+    await desk.later(0.1)
+    assert strike.points[:2] == ["create pods", "create pods"]
+    assert len(desk.kubelet.pods("a")) == 1
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_write_that_comes_too_late_again_and_again_is_made_ever_more_rarely(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def late(_: Shift, key: Key) -> None:
+        raise Conflict("the attempt has ended")
+
+    monkeypatch.setattr(Shift, "_reconcile", late)
+    shift = desk.shift(epoch=1)
+    for _ in range(20):
+        await shift.look(desk.key())
+    assert shift.queue.failed(desk.key()) >= LONGEST_PAUSE / 2
 
 
 async def test_a_service_account_that_is_not_there_yet_is_waited_for(desk: Desk) -> None:
