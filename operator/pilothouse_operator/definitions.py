@@ -9,10 +9,10 @@ from pilothouse.api import conditions as c
 from pilothouse.api.agent import Agent
 from pilothouse_operator.intake import Intake, NotNow, read
 from pilothouse_operator.kube.port import Kube
-from pilothouse_operator.kube.resources import OURS, Resource
+from pilothouse_operator.kube.resources import BY_KIND
 from pilothouse_operator.objects import Key, Objects
 from pilothouse_operator.statuswriter import StatusWriter
-from pilothouse_operator.verdict import Standing, Verdict, conditions, ready
+from pilothouse_operator.verdict import Standing, Verdict, saying
 
 WAIT = 10.0
 """Seconds after which a definition that waits for another object is looked at again."""
@@ -29,17 +29,15 @@ class Definitions:
     again: Callable[[Key, float], None]
 
     async def reconcile(self, key: Key) -> None:
-        resource = _RESOURCES[key.kind]
+        resource = BY_KIND[key.kind]
         obj = self.objects.get(key.kind, key.namespace, key.name) or await self.kube.get(
             resource, key.namespace, key.name
         )
         if obj is None or "deletionTimestamp" in obj["metadata"]:
             return
         verdict = await self._verdict(obj)
-        before = self.statuses.before(obj).get("conditions") or []
-        generation = obj["metadata"]["generation"]
-        said = conditions(ready(verdict), before, generation, datetime.now(UTC))
-        await self.statuses.write(resource, obj, {"observedGeneration": generation, "conditions": said}, urgent=True)
+        status = saying(verdict, self.statuses.before(obj), obj["metadata"]["generation"], datetime.now(UTC))
+        await self.statuses.write(resource, obj, status, urgent=True)
         if verdict.standing is Standing.WAITING:
             self.again(key, WAIT)
 
@@ -52,6 +50,3 @@ class Definitions:
         except NotNow as not_now:
             return not_now.verdict
         return Verdict(Standing.READY, c.ACCEPTED, "the definition can be run")
-
-
-_RESOURCES: Mapping[str, Resource] = {resource.kind: resource for resource in OURS}

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from pilothouse.records.runs import RunRef
-from pilothouse.store.errors import Conflict, StoreError, StoreUnavailable
+from pilothouse.store.errors import Conflict, StoreError
 from pilothouse.store.ports import Leadership, RunStore
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse_operator.kube.errors import KubeError
@@ -118,10 +118,10 @@ class Operator:
         self.metrics.leading(now)
 
     async def _heartbeat(self, leadership: Leadership) -> None:
-        """Ends when another process has taken the lead. While the store is away, none can."""
+        """Ends when another process has taken the lead. While the store is away or broken, none can."""
         while True:
             await asyncio.sleep(HEARTBEAT)
-            with suppress(StoreUnavailable):
+            with suppress(StoreError):
                 if await self.store.epoch_of(leadership.scope) != leadership.epoch:
                     return
 
@@ -149,7 +149,7 @@ class Operator:
 
     async def _sweep_runs(self) -> None:
         """Every run that has not ended is looked at, also where its object is gone and nothing told of that."""
-        with suppress(StoreUnavailable):
+        with suppress(StoreError):
             runs = await self.store.runs(unfinished=True, limit=MANY)
             self.metrics.unfinished(len(runs))
             for run in runs:

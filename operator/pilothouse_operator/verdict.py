@@ -70,6 +70,14 @@ def ready(verdict: Verdict) -> list[Said]:
     return said
 
 
+def saying(verdict: Verdict, before: Mapping[str, Any], generation: int, now: datetime) -> dict[str, Any]:
+    """The status that says the verdict, and all else as it did before."""
+    was = before.get("conditions") or []
+    kept = [each for each in was if each["type"] not in (c.READY, c.RECONCILING, c.STALLED)]
+    said = conditions(ready(verdict), was, generation, now)
+    return {**before, "observedGeneration": generation, "conditions": [*said, *kept]}
+
+
 def conditions(
     said: Iterable[Said], before: Sequence[Mapping[str, Any]], generation: int, now: datetime
 ) -> list[dict[str, Any]]:

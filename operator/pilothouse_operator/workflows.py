@@ -20,7 +20,7 @@ from pilothouse_operator.names import ATTEMPT
 from pilothouse_operator.objects import Key, Objects
 from pilothouse_operator.retry import retried
 from pilothouse_operator.statuswriter import StatusWriter
-from pilothouse_operator.verdict import Standing, Verdict, conditions, ready
+from pilothouse_operator.verdict import Standing, Verdict
 from pilothouse_operator.workflowstatus import status_of, verdict_of
 
 WAIT = 10.0
@@ -170,20 +170,6 @@ class Workflows:
         urgent = snapshot is None or snapshot.run.state.final
         if (left := await self.statuses.write(WORKFLOWS, obj, status, urgent=urgent)) > 0:
             self.again(key, left)
-
-    async def say(self, key: Key, reason: str, message: str) -> None:
-        """Says of an unfinished Workflow that it cannot be told how it stands; its run and steps stay as they were."""
-        obj = self.objects.get(key.kind, key.namespace, key.name)
-        before = self.statuses.before(obj) if obj else {}
-        finished = [each for each in before.get("conditions") or [] if each["type"] == c.FINISHED]
-        if obj is None or any(each["status"] == "True" for each in finished):
-            return
-        generation, was = obj["metadata"]["generation"], before.get("conditions") or []
-        said = ready(Verdict(Standing.UNKNOWN, reason, message))
-        kept = [each for each in was if each["type"] not in (c.READY, c.RECONCILING, c.STALLED)]
-        now = conditions(said, was, generation, datetime.now(UTC))
-        status = {**before, "observedGeneration": generation, "conditions": [*now, *kept]}
-        await self.statuses.write(WORKFLOWS, obj, status, urgent=True)
 
     async def _tenant(self, namespace: str) -> UUID | None:
         """The UID of the namespace as it is now: one that is created anew is another tenant."""

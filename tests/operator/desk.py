@@ -41,11 +41,12 @@ QUIET_TURNS = 25
 
 
 class Calls:
-    """A store that knows how many calls are under way. While `away`, none of them is served."""
+    """A store that knows how many calls are under way. While `away`, each of them raises `fault`."""
 
     def __init__(self, store: RunStore) -> None:
         self.under_way = 0
         self.away = False
+        self.fault: Exception = StoreUnavailable("the database is away")
         self.all_changes: Any = store.all_changes
         self._store = store
 
@@ -69,7 +70,7 @@ class Calls:
             self.under_way += 1
             try:
                 if self.away:
-                    raise StoreUnavailable("the database is away")
+                    raise self.fault
                 return await method(*args, **kwargs)
             finally:
                 self.under_way -= 1

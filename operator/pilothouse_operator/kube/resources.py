@@ -31,6 +31,7 @@ WORKFLOWS = Resource(GROUP, "v1alpha1", "workflows", "Workflow")
 PACKS = Resource(GROUP, "v1alpha1", "packs", "Pack")
 TOOL_APPROVALS = Resource(GROUP, "v1alpha1", "toolapprovals", "ToolApproval")
 OURS = (AGENTS, WORKFLOWS, PACKS, TOOL_APPROVALS)
+BY_KIND = {resource.kind: resource for resource in OURS}
 
 PODS = Resource("", "v1", "pods", "Pod")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
