@@ -13,6 +13,7 @@ from typing import Any
 import kopf
 
 from pilothouse.api.base import GROUP
+from pilothouse_operator.installation import StoreMismatch
 from pilothouse_operator.kube.resources import OURS, PODS, Resource
 from pilothouse_operator.names import SELECTOR
 from pilothouse_operator.operator import Operator
@@ -92,7 +93,7 @@ def main() -> None:
         logging.getLogger(chatty).setLevel(logging.WARNING)
     try:
         asyncio.run(run())
-    except (SettingsError, Unfit) as error:
+    except (SettingsError, StoreMismatch, Unfit) as error:
         sys.exit(f"pilothouse operator: {error}")
 
 

@@ -12,6 +12,7 @@ from pilothouse.records.runs import RunRef
 from pilothouse.store.errors import Conflict, StoreError
 from pilothouse.store.ports import Leadership, RunStore
 from pilothouse.workflows.expressions.evaluator import Evaluator
+from pilothouse_operator.installation import StoreMismatch
 from pilothouse_operator.kube.errors import KubeError
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import OURS, PODS, WORKFLOWS, Resource
@@ -76,10 +77,13 @@ class Operator:
             self.queue.add(owner)
 
     async def lead(self) -> None:
-        """Leads whenever nobody else does, until cancelled."""
+        """Leads whenever nobody else does, until cancelled. Raises StoreMismatch where another database has taken the
+        place of the one that this process began with."""
         while True:
             try:
                 async with self.store.lead(SCOPE) as leadership:
+                    if (found := await self.store.installation()) != self.installation:
+                        raise StoreMismatch(f"the database belongs to installation {found}, not {self.installation}")
                     await self._act(leadership)
             except Conflict as error:
                 log.info("%s", error)
@@ -118,11 +122,14 @@ class Operator:
         self.metrics.leading(now)
 
     async def _heartbeat(self, leadership: Leadership) -> None:
-        """Ends when another process has taken the lead. While the store is away or broken, none can."""
+        """Ends when another process has taken the lead, or another database the place of ours. While the store is away
+        or broken, none can."""
         while True:
             await asyncio.sleep(HEARTBEAT)
             with suppress(StoreError):
                 if await self.store.epoch_of(leadership.scope) != leadership.epoch:
+                    return
+                if await self.store.installation() != self.installation:
                     return
 
     async def _listen(self, shift: Shift) -> None:

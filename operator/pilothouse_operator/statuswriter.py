@@ -33,7 +33,6 @@ _TOLD = frozenset(
         c.INVALID_SPEC,
         c.SPEC_TOO_LARGE,
         c.NOT_SUPPORTED,
-        c.STORE_MISMATCH,
     }
 )
 """Reasons of `Ready` that become an Event when they come up."""

@@ -1,10 +1,13 @@
 """One operator acts at a time. Who lost the lead does nothing more, and who stands by takes over."""
 
 import asyncio
-from uuid import UUID
+from uuid import UUID, uuid4
+
+import pytest
 
 from pilothouse.records.states import Shutdown
 from pilothouse.store.transitions import Transition
+from pilothouse_operator.installation import StoreMismatch
 from pilothouse_operator.kube.resources import WORKFLOWS
 from pilothouse_operator.operator import HEARTBEAT, SCOPE
 from tests.operator.desk import Desk, command
@@ -108,3 +111,29 @@ async def test_a_pod_that_another_operator_has_just_made_is_not_tidied_away(desk
     (pod,) = desk.kubelet.pods()
     await desk.shift(epoch=1).workflows._tidy(desk.key(), UUID(desk.object()["metadata"]["uid"]), desk.tenant, stale)
     assert desk.kubelet.pods() == [pod]
+
+
+async def test_an_operator_that_meets_another_database_touches_nothing_and_ends(desk: Desk) -> None:
+    desk.installation = uuid4()
+    desk.workflow()
+    with pytest.raises(StoreMismatch, match=f"belongs to installation .*, not {desk.installation}"):
+        await desk.begin()
+    assert desk.writes() == []
+    assert await desk.runs() == []
+
+
+async def test_a_leader_whose_database_is_another_one_by_now_ends(desk: Desk) -> None:
+    """The epochs of two databases may be the same."""
+
+    async def other() -> UUID:
+        return UUID(int=1)
+
+    async def go_on() -> None:
+        while True:
+            await desk.later(HEARTBEAT)
+
+    await desk.begin()
+    desk.calls.installation = other  # type: ignore[attr-defined]
+    with pytest.raises(StoreMismatch):
+        await go_on()
+    assert not desk.operator.leads
