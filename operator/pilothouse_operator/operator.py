@@ -155,12 +155,14 @@ class Operator:
             await asyncio.sleep(SWEEP)
 
     async def _sweep_runs(self) -> None:
-        """Every run that has not ended is looked at, also where its object is gone and nothing told of that."""
+        """Every run that has not ended is looked at, also where its object is gone and nothing told of that. Where a
+        namespace is not served any more, all stays as it is until it is again."""
         with suppress(StoreError):
             runs = await self.store.runs(unfinished=True, limit=MANY)
             self.metrics.unfinished(len(runs))
             for run in runs:
-                self.queue.add(Key("Workflow", run.namespace, run.workflow))
+                if self.settings.serves(run.namespace):
+                    self.queue.add(Key("Workflow", run.namespace, run.workflow))
 
     async def _sweep_objects(self) -> None:
         """Forgets what was deleted while nobody watched. A refusal proves nothing."""

@@ -39,6 +39,9 @@ class Settings:
             namespaces=tuple(name.strip() for name in given.get("WATCH_NAMESPACES").split(",") if name.strip()),
         )
 
+    def serves(self, namespace: str) -> bool:
+        return not self.namespaces or namespace in self.namespaces
+
 
 def read_setting(name: str) -> str:
     """The variable PILOTHOUSE_<name>. Raises SettingsError."""

@@ -1,9 +1,11 @@
 """Workflows that are deleted, with and without an operator that sees it, and created anew under the same name."""
 
+from dataclasses import replace
+
 from pilothouse.store.ports import RunStore
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.pods import GRACE
-from tests.operator.desk import NAMESPACE, Desk, command
+from tests.operator.desk import NAMESPACE, SETTINGS, Desk, command
 from tests.operator.kubelet import framed
 from tests.store.samples import new_run
 
@@ -134,3 +136,24 @@ async def test_a_run_is_ended_however_many_others_have_the_same_name(desk: Desk,
     await desk.later(GRACE)
     (run,) = [run for run in await store.runs(workflow="hello", limit=200) if run.namespace == NAMESPACE]
     assert run.state.value == "Cancelled"
+
+
+async def test_a_run_of_a_namespace_that_is_served_no_more_is_left_alone_until_it_is_again(desk: Desk) -> None:
+    """The operator has no rights there, so it can tell nothing of its objects."""
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    await desk.end()
+    desk.delete()
+    reads = len(desk.fake.reads)
+
+    def serve_others() -> None:
+        desk.operator.settings = replace(SETTINGS, namespaces=("team-b",))
+
+    await desk.begin(prepare=serve_others)
+    await desk.later(100)
+    assert "get workflows" not in desk.fake.reads[reads:]
+    assert [(run.state.value, run.shutdown) for run in await desk.runs()] == [("Running", None)]
+    await desk.begin()
+    await desk.later(GRACE)
+    assert [run.state.value for run in await desk.runs()] == ["Cancelled"]
