@@ -26,9 +26,6 @@ from pilothouse_operator.workflowstatus import status_of, verdict_of
 WAIT = 10.0
 """Seconds after which a Workflow that waits for another object is looked at again."""
 
-MANY = 100_000
-"""Runs of one name that can be unfinished at a time, in all namespaces together."""
-
 
 @dataclass(slots=True)
 class Workflows:
@@ -128,8 +125,8 @@ class Workflows:
 
     async def _orphans(self, key: Key, uid: UUID | None) -> list[Run]:
         """Unfinished runs of Workflows that are gone: deleted, or deleted and created anew under the same name."""
-        runs = await self.store.runs(workflow=key.name, unfinished=True, limit=MANY)
-        return [run for run in runs if run.namespace == key.namespace and run.workflow_uid != uid]
+        runs = await self.store.runs(namespace=key.namespace, workflow=key.name, unfinished=True)
+        return [run for run in runs if run.workflow_uid != uid]
 
     async def _tidy(self, key: Key, uid: UUID, tenant: UUID, snapshot: Snapshot | None) -> None:
         """Deletes Pods of no open attempt, which a crash left after their outcome was recorded."""

@@ -88,11 +88,12 @@ class RunStore(Blobs, Protocol):
         self,
         tenant: UUID | None = None,
         *,
+        namespace: str | None = None,
         workflow: str | None = None,
         unfinished: bool = False,
         limit: int = 100,
     ) -> Sequence[Run]:
-        """Runs, newest first."""
+        """Runs, newest first. A namespace that was created anew is another tenant of the same name."""
         ...
 
     async def attempts(self, run: RunRef) -> Sequence[Attempt]:

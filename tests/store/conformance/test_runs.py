@@ -100,6 +100,16 @@ async def test_runs_are_listed_newest_first_and_by_what_was_asked(store: RunStor
     assert [run.ref for run in await store.runs(limit=2)] == [third, second]
 
 
+async def test_runs_are_listed_by_the_name_of_their_namespace_whatever_its_tenant(store: RunStore) -> None:
+    older, newer = new_run(namespace="team-a"), new_run(namespace="team-a")
+    for new in (older, new_run(namespace="team-b"), newer):
+        await store.create_run(new)
+    runs = await store.runs(namespace="team-a", unfinished=True)
+    assert [run.ref.tenant for run in runs] == [newer.tenant, older.tenant]
+    assert len({run.ref.tenant for run in runs}) == 2
+    assert await store.runs(namespace="team-a", workflow="other") == []
+
+
 async def test_a_run_that_ends_says_how_and_when(store: RunStore) -> None:
     run = await created(store)
     outputs = {"answer": Inline(42)}

@@ -103,6 +103,7 @@ class MemoryRunStore:
         self,
         tenant: UUID | None = None,
         *,
+        namespace: str | None = None,
         workflow: str | None = None,
         unfinished: bool = False,
         limit: int = 100,
@@ -112,6 +113,7 @@ class MemoryRunStore:
             row
             for row in newest_first
             if tenant in (None, row["tenant"])
+            and namespace in (None, row["namespace"])
             and workflow in (None, row["workflow"])
             and not (unfinished and row["state"] != "Running")
         ]

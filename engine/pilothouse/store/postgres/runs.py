@@ -124,12 +124,14 @@ class PostgresRunStore:
         self,
         tenant: UUID | None = None,
         *,
+        namespace: str | None = None,
         workflow: str | None = None,
         unfinished: bool = False,
         limit: int = 100,
     ) -> Sequence[Run]:
         name = "list_unfinished_runs" if unfinished else "list_runs"
-        rows = await self._fetch(name, {"tenant": tenant, "workflow": workflow, "limit": limit})
+        params = {"tenant": tenant, "namespace": namespace, "workflow": workflow, "limit": limit}
+        rows = await self._fetch(name, params)
         return [run_of(row) for row in rows]
 
     async def attempts(self, run: RunRef) -> Sequence[Attempt]:

@@ -15,12 +15,14 @@ SELECT * FROM runs WHERE tenant = %(tenant)s AND id = %(run)s;
 -- name: list_runs
 SELECT * FROM runs
 WHERE (%(tenant)s::uuid IS NULL OR tenant = %(tenant)s)
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
   AND (%(workflow)s::text IS NULL OR workflow = %(workflow)s)
 ORDER BY created_at DESC, number DESC LIMIT %(limit)s;
 
 -- name: list_unfinished_runs
 SELECT * FROM runs
 WHERE (%(tenant)s::uuid IS NULL OR tenant = %(tenant)s)
+  AND (%(namespace)s::text IS NULL OR namespace = %(namespace)s)
   AND (%(workflow)s::text IS NULL OR workflow = %(workflow)s)
   AND state = 'Running'
 ORDER BY created_at DESC, number DESC LIMIT %(limit)s;
