@@ -70,8 +70,9 @@ class Drives:
         drive = self._drives.get(run)
         return None if drive is None else drive.key
 
-    def drop(self, run: RunRef) -> None:
-        self._drives.pop(run, None)
+    def drop(self, run: RunRef) -> bool:
+        """Whether it was under way."""
+        return self._drives.pop(run, None) is not None
 
     async def _make(self, run: Run, wake: Callable[[float], None]) -> Drive:
         closure = Closure.from_json(run.closure)

@@ -113,15 +113,20 @@ class Workflows:
 
     async def _drive(self, key: Key, run: Run, controls: Controls | None) -> Snapshot:
         if run.state.final:
+            self._let_go(run)
             return await self.store.snapshot(run.ref)
         drive = await self.drives.of(run, lambda after: self.again(key, after))
         done = await drive.reconciler.run_pass(controls)
         if done.run.state.final:
-            self.drives.drop(run.ref)
-            self.ended(done.run.state.value)
+            self._let_go(done.run)
         elif done.wake_in is not None:
             self.again(key, done.wake_in)
         return done.snapshot
+
+    def _let_go(self, run: Run) -> None:
+        """Also of a run whose end was recorded by a look that was cut off then."""
+        if self.drives.drop(run.ref):
+            self.ended(run.state.value)
 
     async def _orphans(self, key: Key, uid: UUID | None) -> list[Run]:
         """Unfinished runs of Workflows that are gone: deleted, or deleted and created anew under the same name."""

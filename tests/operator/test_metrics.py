@@ -3,8 +3,11 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from pilothouse.store.errors import StoreUnavailable
 from pilothouse_operator.metrics import Metrics
 from tests.operator.desk import Desk
+from tests.operator.kubelet import framed
+from tests.operator.strikes import Strike
 
 
 def told(metrics: Metrics) -> dict[str, float]:
@@ -57,3 +60,20 @@ async def test_an_operator_counts_what_it_does(desk: Desk) -> None:
     assert found["pilothouse_queue_depth"] == 0
     await desk.end()
     assert told(desk.operator.metrics)["pilothouse_leading"] == 0
+
+
+async def test_a_run_is_counted_once_also_where_an_outage_hides_its_end(desk: Desk) -> None:
+    """Its last write is there, and the answer to it is lost."""
+    strike = Strike(moment="after", error=lambda: StoreUnavailable("the answer is lost"))
+    desk.store_given = strike.store(desk.store)
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    strike.number = len(strike.points) + 3
+    desk.kubelet.end("a", framed())
+    await desk.later(100)
+    assert strike.points[strike.number - 1] == "commit:RunSucceeded"
+    assert desk.condition("Ready") == ("True", "Succeeded")
+    assert told(desk.operator.metrics)["pilothouse_runs_ended_total Succeeded"] == 1
