@@ -18,7 +18,7 @@ from pilothouse_operator.kube.resources import OURS, PODS, Resource
 from pilothouse_operator.names import SELECTOR
 from pilothouse_operator.operator import Operator
 from pilothouse_operator.probes import Probes
-from pilothouse_operator.process import Unfit, operator
+from pilothouse_operator.process import Unfit, operator, until_readable
 from pilothouse_operator.settings import Settings, SettingsError
 
 WATCH_TIMEOUT = 300
@@ -77,11 +77,14 @@ async def run() -> None:
     """Until a signal ends it, or a part of it fails."""
     settings = Settings.of()
     async with Probes() as probes, operator(settings, probes) as subject:
+        refused = set(settings.namespaces) - set(subject.settings.namespaces)
         watching = asyncio.create_task(_watch(subject))
         leading = asyncio.create_task(subject.lead())
-        done, _ = await asyncio.wait({watching, leading}, return_when=asyncio.FIRST_COMPLETED)
-        leading.cancel()
-        await asyncio.gather(leading, return_exceptions=True)
+        returning = asyncio.create_task(until_readable(subject.kube, refused))
+        done, _ = await asyncio.wait({watching, leading, returning}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (leading, returning):
+            task.cancel()
+        await asyncio.gather(leading, returning, return_exceptions=True)
         for task in done:
             task.result()
 

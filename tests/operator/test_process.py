@@ -1,7 +1,7 @@
 """What must hold before the operator works: its kinds, and the right database."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from uuid import UUID, uuid4
@@ -65,16 +65,54 @@ async def test_a_kind_that_is_not_served_ends_the_process_with_the_remedy(missin
             return []
 
     with pytest.raises(process.Unfit, match=rf"kind {missing.kind} cannot be listed.*CRDs"):
-        await process._kinds_served(Without(), SETTINGS)
+        await process._readable(Without(), SETTINGS)
 
 
 async def test_an_api_server_that_is_away_is_waited_for(kube: FakeKube) -> None:
     kube.away = True
-    waiting = asyncio.create_task(process._kinds_served(kube, SETTINGS))
+    waiting = asyncio.create_task(process._readable(kube, SETTINGS))
     while len(kube.reads) < 3:  # noqa: ASYNC110 - the other task has nothing to tell of it
         await asyncio.sleep(0)
     kube.away = False
     await waiting
+
+
+async def test_without_rights_in_the_cluster_nothing_is_served(kube: FakeKube) -> None:
+    kube.admission.blind = True
+    with pytest.raises(process.Unfit, match=r"kind Agent cannot be listed.*give the rights"):
+        await process._readable(kube, SETTINGS)
+
+
+class Closed(FakeKube):
+    """Some namespaces may not be read, as those whose RoleBinding went with them."""
+
+    closed: tuple[str, ...] = ()
+
+    async def names(self, resource: Resource, namespace: str | None = None, labels: str = "") -> Sequence[Object]:
+        if namespace in self.closed:
+            raise Refused(f'cannot list resource "{resource.plural}" in the namespace "{namespace}"', forbidden=True)
+        return await super().names(resource, namespace, labels)
+
+
+async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served() -> None:
+    kube, asked = Closed(), replace(SETTINGS, namespaces=("team-a", "team-b", "team-c"))
+    kube.closed = ("team-a", "team-c")
+    assert await process._readable(kube, asked) == replace(SETTINGS, namespaces=("team-b",))
+    kube.closed = asked.namespaces
+    with pytest.raises(process.Unfit, match="no namespace may be read"):
+        await process._readable(kube, asked)
+
+
+async def test_a_namespace_that_may_be_read_again_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "RETURN_PAUSE", 0)
+    kube = Closed()
+    kube.closed = ("team-a", "team-b")
+    noticing = asyncio.create_task(process.until_readable(kube, ("team-a", "team-b")))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not noticing.done()
+    kube.closed = ("team-a",)
+    await noticing
 
 
 # ---- the database
