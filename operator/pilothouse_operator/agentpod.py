@@ -67,7 +67,7 @@ class AgentPod:
             containers=[with_resources(self._agent(), self._block)],
             init_containers=[with_belongings(self._sandbox(), self._block)] if self._sandboxed else [],
             volumes=self._volumes(),
-            deadline=None if self.timeout is None else int(self.timeout + self.pending_timeout) + 60,
+            timeout=self.timeout,
         )
 
     def _agent(self) -> dict[str, Any]:

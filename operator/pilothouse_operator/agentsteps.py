@@ -32,10 +32,7 @@ class AgentPods(PodExecutor):
         store_url: str,
         store_ca: str,
     ) -> None:
-        super().__init__(around)
-        self._ground = ground
-        self._steps = steps
-        self._config_maps = config_maps
+        super().__init__(around, ground, steps, config_maps)
         self._store_url = store_url
         self._store_ca = store_ca
 

@@ -39,9 +39,6 @@ TIMEOUT_ANNOTATION = f"{GROUP}/timeout"
 SPEC_LIMIT = 200 * 1024
 """Bytes of a spec that fit beside the other annotations of a Pod, of which the API server takes 256 KiB."""
 
-SLACK = 60
-"""Seconds beyond all others after which the kubelet ends a Pod that nobody else ended."""
-
 TERMINATION_LOG = "/dev/termination-log"
 
 FILES = "files"
@@ -83,7 +80,7 @@ class CommandPod:
             containers=[with_belongings(with_resources(main, self.block), self.block)],
             volumes=[scratch("work", "1Gi"), scratch("tmp", "1Gi"), *self._spec_volumes()],
             annotations={SPEC_ANNOTATION: self._spec()},
-            deadline=self._deadline(),
+            timeout=self.work.timeout,
         )
 
     def _theirs(self, image: str) -> Content:
@@ -105,7 +102,7 @@ class CommandPod:
             init_containers=[self._layer()] if files else [],
             volumes=[scratch("work", "1Gi"), *(self._spec_volumes() if files else [])],
             annotations=timeout | ({SPEC_ANNOTATION: self._spec()} if files else {}),
-            deadline=self._deadline(),
+            timeout=self.work.timeout,
         )
 
     def _layer(self) -> dict[str, Any]:
@@ -121,12 +118,6 @@ class CommandPod:
             "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}},
             "volumeMounts": [mount("work", WORK), *self._spec_mounts()],
         }
-
-    def _deadline(self) -> int | None:
-        """So that a Pod ends although the operator is away. It counts from the moment that a node took the Pod."""
-        if self.work.timeout is None:
-            return None
-        return int(self.work.timeout + self.pending_timeout) + SLACK
 
     def _env(self) -> list[dict[str, Any]]:
         return [env_entry(name, self._source(text)) for name, text in self.work.env.items()]

@@ -1,13 +1,11 @@
 """Command attempts as Pods."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from pilothouse.api.fields import seconds
 from pilothouse.api.pod import Pod
-from pilothouse.api.workflow import Step
 from pilothouse.records.failures import Failure, FailureCode
-from pilothouse.records.runs import Attempt, StepId
+from pilothouse.records.runs import Attempt
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, ValueRefused
 from pilothouse.store.keeping import keep_all
@@ -15,25 +13,13 @@ from pilothouse.workflows.commands.outcome import CommandOutcome
 from pilothouse.workflows.executor import Ending
 from pilothouse.workflows.work import CommandWork, Work
 from pilothouse_operator.commandpod import CommandPod
-from pilothouse_operator.executor import PodExecutor, Surroundings
+from pilothouse_operator.executor import PodExecutor
 from pilothouse_operator.outcome import Seen, result_of
-from pilothouse_operator.pods import MAIN, Ground
+from pilothouse_operator.pods import MAIN
 
 
 class CommandPods(PodExecutor):
     """The log of the main container tells how a command ended, so the Pod stays until it was read."""
-
-    def __init__(
-        self,
-        around: Surroundings,
-        ground: Ground,
-        steps: Mapping[StepId, Step],
-        config_maps: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        super().__init__(around)
-        self._ground = ground
-        self._steps = steps
-        self._config_maps = config_maps
 
     async def manifest(self, attempt: Attempt, work: Work) -> dict[str, Any]:
         if not isinstance(work, CommandWork):

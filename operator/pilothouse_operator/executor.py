@@ -15,8 +15,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pilothouse.api.workflow import Step
 from pilothouse.records.failures import Failed, Failure, FailureCode
-from pilothouse.records.runs import Attempt
+from pilothouse.records.runs import Attempt, StepId
 from pilothouse.records.states import AttemptState
 from pilothouse.store.ports import RunStore
 from pilothouse.workflows.executor import Ending
@@ -26,7 +27,7 @@ from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.names import ATTEMPT, Owner, pod_name
 from pilothouse_operator.outcome import Seen, see
-from pilothouse_operator.pods import GATE, GRACE, STOP
+from pilothouse_operator.pods import GATE, GRACE, STOP, Ground
 
 STOP_SECONDS = 1
 """`activeDeadlineSeconds` of a Pod that is to end: the kubelet ends it at once, and its log stays readable."""
@@ -69,10 +70,19 @@ class Surroundings:
 
 
 class PodExecutor:
-    """What command and agent attempts have in common."""
+    """What command and agent attempts have in common. `steps` and `config_maps` are those that the run has frozen."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        ground: Ground,
+        steps: Mapping[StepId, Step],
+        config_maps: Mapping[str, Mapping[str, str]],
+    ) -> None:
         self._around = around
+        self._ground = ground
+        self._steps = steps
+        self._config_maps = config_maps
 
     @abstractmethod
     async def manifest(self, attempt: Attempt, work: Work) -> dict[str, Any]:

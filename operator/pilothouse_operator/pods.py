@@ -36,6 +36,9 @@ GROUP_ID = 10003
 GRACE = 30
 """Seconds that a Pod has to end once it is asked to."""
 
+SLACK = 60
+"""Seconds beyond all others after which the kubelet ends a Pod that nobody else ended."""
+
 RESOURCES: Mapping[str, Mapping[str, str]] = {
     "requests": {"cpu": "50m", "memory": "64Mi"},
     "limits": {"memory": "512Mi"},
@@ -55,7 +58,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a role puts into its Pod. `user` is its uid and gid, `deadline` is in seconds."""
+    """What a role puts into its Pod. `user` is its uid and gid; `timeout` is in seconds, None where it has none."""
 
     role: str
     containers: Sequence[Mapping[str, Any]]
@@ -63,7 +66,7 @@ class Content:
     volumes: Sequence[Mapping[str, Any]] = ()
     init_containers: Sequence[Mapping[str, Any]] = ()
     annotations: Mapping[str, str] | None = None
-    deadline: int | None = None
+    timeout: float | None = None
 
 
 def build(ground: Ground, attempt: Attempt, block: Pod, pending_timeout: float, content: Content) -> dict[str, Any]:
@@ -78,11 +81,11 @@ def build(ground: Ground, attempt: Attempt, block: Pod, pending_timeout: float, 
             "annotations": {PENDING_TIMEOUT: f"{pending_timeout:g}", **(content.annotations or {})},
             "ownerReferences": [dict(ground.owner.reference())],
         },
-        "spec": _spec(block, content),
+        "spec": _spec(block, pending_timeout, content),
     }
 
 
-def _spec(block: Pod, content: Content) -> dict[str, Any]:
+def _spec(block: Pod, pending_timeout: float, content: Content) -> dict[str, Any]:
     spec = {
         "restartPolicy": "Never",
         "schedulingGates": [{"name": GATE}],
@@ -95,8 +98,8 @@ def _spec(block: Pod, content: Content) -> dict[str, Any]:
         "volumes": [*content.volumes, *user_volumes(block)],
         **placement(block),
     }
-    if content.deadline is not None:
-        spec["activeDeadlineSeconds"] = content.deadline
+    if content.timeout is not None:  # so that it ends although the operator is away; from when a node took it
+        spec["activeDeadlineSeconds"] = int(content.timeout + pending_timeout) + SLACK
     return {name: value for name, value in spec.items() if value != []}
 
 
