@@ -168,6 +168,7 @@ WRONG: dict[str, tuple[int, str, dict[str, str]]] = {
         "cannot be started",
         ENVIRONMENT | {"PILOTHOUSE_DSN": "port=9", "PILOTHOUSE_TLS_CERT": str(CERTIFICATES / "other-ca.pem")},
     ),
+    "a DSN that is none": (1, "the DSN cannot be read", ENVIRONMENT | {"PILOTHOUSE_DSN": "postgresql"}),
     "no API server to ask": (
         1,
         "no way to an API server",

@@ -21,6 +21,7 @@ from pilothouse.gateway.kubeapi import open_kube_api
 from pilothouse.gateway.late import late_store
 from pilothouse.gateway.logs import log_to_stderr
 from pilothouse.gateway.server import Listen, serving
+from pilothouse.store.errors import StoreUnusable
 from pilothouse.store.postgres import open_store
 from pilothouse.store.postgres.history import open_history
 
@@ -38,7 +39,7 @@ def main() -> int:
         return 2
     try:
         asyncio.run(_serve(os.environ, options))
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, StoreUnusable) as error:
         _log.error("the gateway cannot be started: %s", error)
         return 1
     return 0
