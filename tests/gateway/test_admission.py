@@ -140,7 +140,7 @@ async def test_a_known_attempt_goes_on_while_the_api_server_is_away(desk: Desk) 
 
 
 async def test_while_the_store_is_away_nobody_is_admitted(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def away(carrier: str) -> None:
+    async def away(carrier: str, namespace: str) -> None:
         raise StoreUnavailable("PostgreSQL at 10.1.2.3 cannot be reached")
 
     monkeypatch.setattr(desk.store, "carried", away)

@@ -264,7 +264,7 @@ class Desk:
 
     async def agent_says(self, step: str, **outputs: Any) -> None:
         """The process of an agent's Pod commits its outcome."""
-        attempt = await self.store.carried(self.kubelet.pod(step)["metadata"]["uid"])
+        attempt = await self.store.carried(self.kubelet.pod(step)["metadata"]["uid"], NAMESPACE)
         said = {name: Inline(value) for name, value in outputs.items()}
         await self.store.attempt_store(attempt.ref).finish(AttemptState.SUCCEEDED, said)
 

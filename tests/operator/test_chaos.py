@@ -176,7 +176,7 @@ class Storm:
         assert len(open_runs) == len(set(open_runs)), "two runs of one object at a time"
         for pod in self.desk.kubelet.pods():
             if not pod["spec"].get("schedulingGates"):
-                await self.desk.store.carried(pod["metadata"]["uid"])
+                await self.desk.store.carried(pod["metadata"]["uid"], pod["metadata"]["namespace"])
 
     async def calm(self) -> None:
         """The storm is over: all that was held up goes on, and the kubelet does its work."""

@@ -45,7 +45,8 @@ async def drive(desk: Desk, strike: Strike) -> None:
                 return
             for pod in desk.kubelet.pods():
                 if not pod["spec"].get("schedulingGates") and pod["status"]["phase"] == "Pending":
-                    await desk.store.carried(pod["metadata"]["uid"])  # raises NotFound: it may run, and no row knows it
+                    # raises NotFound: it may run, and no row knows it
+                    await desk.store.carried(pod["metadata"]["uid"], pod["metadata"]["namespace"])
                     desk.kubelet.succeed(pod["metadata"]["labels"]["pilothouse.dev/step"])
         except Crash:
             await desk.begin()

@@ -56,13 +56,9 @@ class Admission:
     async def _attempt(self, identity: Identity) -> Attempt:
         namespace, pod = _namespace(identity), _pod(identity)
         try:
-            attempt = await self._store.carried(pod)
-            run = (await self._store.snapshot(attempt.ref.run)).run
+            return await self._store.carried(pod, namespace)
         except (NotFound, ValueRefused):
             raise Forbidden("no attempt") from None
-        if run.namespace != namespace:
-            raise Forbidden("another namespace")
-        return attempt
 
     async def _token_key(self) -> bytes:
         now = time.monotonic()

@@ -121,8 +121,8 @@ class RunStore(Blobs, Protocol):
         """
         ...
 
-    async def carried(self, carrier: str) -> Attempt:
-        """The attempt that `carrier` carries out, whatever its state. Raises NotFound."""
+    async def carried(self, carrier: str, namespace: str) -> Attempt:
+        """The attempt that `carrier` carries out, whatever its state, of a run of that namespace. Raises NotFound."""
         ...
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:

@@ -45,8 +45,8 @@ def carrier_refused(ref: AttemptRef) -> Conflict:
     return Conflict(f"attempt {ref.attempt} has another carrier, or is not open with fence {ref.fence}")
 
 
-def not_carried(carrier: str) -> NotFound:
-    return NotFound(f"no attempt is carried out by {carrier[:80]!r}")
+def not_carried(carrier: str, namespace: str) -> NotFound:
+    return NotFound(f"no attempt of namespace {namespace[:80]!r} is carried out by {carrier[:80]!r}")
 
 
 def run_refused() -> Conflict:

@@ -22,7 +22,7 @@ async def _opened(store: RunStore) -> AttemptRef:
 async def test_an_attempt_is_found_by_what_carries_it(store: RunStore) -> None:
     ref = await _opened(store)
     await store.carry(ref, 1, "pod-1")
-    found = await store.carried("pod-1")
+    found = await store.carried("pod-1", "team-a")
     assert (found.ref, found.carrier) == (ref, "pod-1")
     assert (await store.snapshot(ref.run)).attempts[BUILD].carrier == "pod-1"
 
@@ -32,14 +32,21 @@ async def test_nothing_is_found_by_what_carries_nothing(store: RunStore) -> None
     await store.carry(ref, 1, "pod-1")
     for other in ("pod", "pod-10", ""):
         with pytest.raises(NotFound):
-            await store.carried(other)
+            await store.carried(other, "team-a")
+
+
+async def test_nothing_is_found_by_what_carries_an_attempt_of_another_namespace(store: RunStore) -> None:
+    await store.carry(await _opened(store), 1, "pod-1")
+    for other in ("team", "team-a-2", ""):
+        with pytest.raises(NotFound):
+            await store.carried("pod-1", other)
 
 
 async def test_recording_the_same_carrier_again_changes_nothing(store: RunStore) -> None:
     ref = await _opened(store)
     await store.carry(ref, 1, "pod-1")
     await store.carry(ref, 1, "pod-1")
-    assert (await store.carried("pod-1")).ref == ref
+    assert (await store.carried("pod-1", "team-a")).ref == ref
 
 
 async def test_an_attempt_never_has_a_second_carrier(store: RunStore) -> None:

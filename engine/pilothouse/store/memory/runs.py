@@ -149,12 +149,13 @@ class MemoryRunStore:
         draft.attempts[ref.attempt] = {**row, "carrier": carrier}
         self._tables.put(ref.run, draft, wake=False)
 
-    async def carried(self, carrier: str) -> Attempt:
+    async def carried(self, carrier: str, namespace: str) -> Attempt:
+        wanted = (plain(carrier, "carrier"), plain(namespace, "namespace"))
         for tables in self._tables.runs.values():
             for row in tables.attempts.values():
-                if row["carrier"] == plain(carrier, "carrier"):
+                if (row["carrier"], tables.run["namespace"]) == wanted:
                     return attempt_of(row)
-        raise not_carried(carrier)
+        raise not_carried(carrier, namespace)
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:
         found = self._tables.runs[run].sessions if run in self._tables.runs else {}

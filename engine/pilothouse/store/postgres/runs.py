@@ -161,10 +161,11 @@ class PostgresRunStore:
         }
         await call(self._pool, _SQL["carry"], params, refusals)
 
-    async def carried(self, carrier: str) -> Attempt:
-        for row in await self._fetch("carried", {"carrier": plain(carrier, "carrier")}):
+    async def carried(self, carrier: str, namespace: str) -> Attempt:
+        params = {"carrier": plain(carrier, "carrier"), "namespace": plain(namespace, "namespace")}
+        for row in await self._fetch("carried", params):
             return attempt_of(row)
-        raise not_carried(carrier)
+        raise not_carried(carrier, namespace)
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:
         return sessions_of(await self._fetch("list_sessions", run_params(run)))

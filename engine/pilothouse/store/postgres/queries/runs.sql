@@ -76,4 +76,5 @@ SELECT epoch FROM leaders WHERE scope = %(scope)s;
 SELECT carry_attempt(%(tenant)s, %(run)s, %(epoch)s, %(attempt)s, %(fence)s, %(carrier)s);
 
 -- name: carried
-SELECT * FROM attempts WHERE carrier = %(carrier)s;
+SELECT a.* FROM attempts a JOIN runs r ON r.tenant = a.tenant AND r.id = a.run
+WHERE a.carrier = %(carrier)s AND r.namespace = %(namespace)s;
