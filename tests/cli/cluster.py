@@ -15,7 +15,7 @@ from pilothouse.store.postgres import PostgresRunStore
 from pilothouse.store.postgres.history import open_history
 from tests.cli.apiserver import PROXY, FakeApiServer
 from tests.cli.command import Cli
-from tests.gateway.read.cluster import ANN, BOB, FakeKube
+from tests.gateway.doubles import ANN, BOB, FakeKube
 from tests.gateway.serving import CA, served
 
 CERTIFICATES = Path(__file__).parent / "certificates"

@@ -11,7 +11,7 @@ from tests.cli import command
 from tests.cli.apiserver import PROXY
 from tests.cli.cluster import Cluster, cluster_on
 from tests.cli.command import Cli
-from tests.gateway.read.cluster import ANN, BOB
+from tests.gateway.doubles import ANN, BOB
 from tests.gateway.serving import CERTIFICATES as SERVERS
 from tests.store.fixtures import database, postgres, server_dsn
 

@@ -14,7 +14,7 @@ from pilothouse.store.postgres import PostgresRunStore
 from tests.cli.cluster import CERTIFICATE, CERTIFICATES, Cluster, cluster_on
 from tests.cli.command import Cli
 from tests.cli.test_context_refusals import refused
-from tests.gateway.read.cluster import ANN, BOB
+from tests.gateway.doubles import ANN, BOB
 from tests.store.fixtures import database, postgres, server_dsn
 
 __all__ = ["database", "postgres", "server_dsn"]

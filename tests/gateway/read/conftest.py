@@ -14,7 +14,7 @@ from pilothouse.gateway.read.wire import TOKEN_HEADER
 from pilothouse.store.history import RunHistory
 from pilothouse.store.postgres import PostgresRunStore
 from pilothouse.store.postgres.history import open_history
-from tests.gateway.read.cluster import ANN, FakeKube
+from tests.gateway.doubles import ANN, FakeKube
 from tests.gateway.serving import CA, served
 from tests.store.fixtures import database, postgres, server_dsn
 

@@ -7,7 +7,7 @@ import pytest
 
 from pilothouse.gateway.read import routes
 from pilothouse.store.postgres import PostgresRunStore
-from tests.gateway.read.cluster import ANN, FakeKube
+from tests.gateway.doubles import ANN, FakeKube
 from tests.gateway.read.conftest import Reader
 from tests.gateway.read.runs import begun_run, tell
 

@@ -10,7 +10,7 @@ from pilothouse.gateway.read import routes, wire
 from pilothouse.records.runs import NewStep, StepId
 from pilothouse.store.history import RunHistory
 from pilothouse.store.postgres import PostgresRunStore
-from tests.gateway.read.cluster import ANN, FakeKube
+from tests.gateway.doubles import ANN, FakeKube
 from tests.gateway.read.conftest import Reader
 from tests.gateway.read.runs import LARGE, LOG, SECRETIVE, begun_run, full_run, tell
 from tests.store.samples import everything, open_attempt

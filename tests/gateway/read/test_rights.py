@@ -7,7 +7,7 @@ import pytest
 
 from pilothouse.gateway.kubeapi import Identity
 from pilothouse.store.postgres import PostgresRunStore
-from tests.gateway.read.cluster import ANN, BOB, FakeKube
+from tests.gateway.doubles import ANN, BOB, FakeKube
 from tests.gateway.read.conftest import READER, Reader
 from tests.gateway.read.runs import Made, full_run
 
@@ -61,7 +61,7 @@ HEADERS = [
 async def test_a_request_bears_one_token_in_either_header(
     read: Reader, made: Made, kube: FakeKube, headers: Mapping[str, str], status: int
 ) -> None:
-    kube.tokens[LONG] = kube.tokens[ANN]
+    kube.tokens[LONG, None] = kube.tokens[ANN, None]
     for path in ("team-a/runs", *paths(made)):
         answer = await read.http.get(f"/read/v1/namespaces/{path}", headers=headers)
         assert answer.status_code == status
