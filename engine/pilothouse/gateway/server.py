@@ -11,6 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from pilothouse.gateway.certificate import Renewal
+
 _GRACE = 20
 """Seconds that requests under way have to end in, once the server is to stop."""
 
@@ -54,17 +56,20 @@ def config_of(app: ASGIApp, listen: Listen) -> uvicorn.Config:
 async def serving(app: ASGIApp, listen: Listen) -> AsyncIterator[int]:
     """Serves within the context, and gives the port. At its end nothing new is taken, and what is under way ends.
     Raises OSError where the port cannot be had, or the certificate or its key cannot be used."""
-    config = config_of(app, listen)
+    renewal, config = Renewal(listen.certificate, listen.key), config_of(app, listen)
     config.load()
+    assert config.ssl is not None  # noqa: S101 - it has a certificate
     server = _Server(config)
     listening = await asyncio.get_running_loop().create_server(
         server.connection, listen.host, listen.port, ssl=config.ssl, ssl_shutdown_timeout=_FAREWELL
     )
     server.servers = [listening]
     task = asyncio.create_task(server.serve(), name="pilothouse-gateway")
+    renewing = asyncio.create_task(renewal.watch(config.ssl), name="pilothouse-certificate")
     try:
         yield listening.sockets[0].getsockname()[1]
     finally:
+        renewing.cancel()
         server.should_exit = True
         await task
 
