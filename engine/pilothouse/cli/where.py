@@ -11,10 +11,13 @@ from pathlib import Path
 from pilothouse.cli.command import CommandError
 from pilothouse.cli.names import DEFAULT_NAMESPACE, find_run, tenant_of
 from pilothouse.cli.reading import Reading
-from pilothouse.records.runs import Attempt, Run, Snapshot
-from pilothouse.store.history import RunLine
+from pilothouse.records.runs import Attempt, Run
+from pilothouse.store.history import RunLine, Wanted
 from pilothouse.store.ports import RunStore
 from pilothouse.workflows.local.place import Place
+
+LINES = 100
+"""Runs that a list of them shows at most, as a gateway's does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,17 @@ class Where:
     @asynccontextmanager
     async def store(self) -> AsyncIterator[RunStore]:
         """The store; the embedded one is migrated first, one of the user's own is not touched."""
+        async with self._opened() as (_, store):
+            yield store
+
+    @asynccontextmanager
+    async def reading(self, namespace: str | None) -> AsyncIterator[Reading]:
+        """The runs of a namespace, as the commands read them that show runs."""
+        async with self._opened() as (dsn, store):
+            yield _LocalReading(self, dsn, store, namespace or DEFAULT_NAMESPACE)
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[tuple[str, RunStore]]:
         from pilothouse.store.postgres import migrate, open_store
 
         logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)  # an outage is told of in a sentence, once
@@ -64,18 +78,13 @@ class Where:
             if self.dsn is None:
                 await migrate(dsn)
             async with open_store(dsn) as store:
-                yield store
-
-    @asynccontextmanager
-    async def reading(self, namespace: str | None) -> AsyncIterator[Reading]:
-        """The runs of a namespace, as the commands read them that show runs."""
-        async with self.store() as store:
-            yield _LocalReading(self, store, namespace or DEFAULT_NAMESPACE)
+                yield dsn, store
 
 
 @dataclass(frozen=True, slots=True)
 class _LocalReading:
     where: Where
+    dsn: str
     store: RunStore
     namespace: str
     poll: float = 0.3
@@ -84,14 +93,11 @@ class _LocalReading:
         return await find_run(self.store, name, self.namespace)
 
     async def lines(self) -> Sequence[RunLine]:
-        runs = await self.store.runs(await tenant_of(self.store, self.namespace))
-        snapshots = [await self.store.snapshot(run.ref) for run in runs]
-        return [_line(snapshot) for snapshot in snapshots]
+        from pilothouse.store.postgres.history import open_history
+
+        wanted = Wanted(await tenant_of(self.store, self.namespace), self.namespace)
+        async with open_history(self.dsn) as history:
+            return await history.lines(wanted, LINES)
 
     async def output(self, run: Run, attempt: Attempt) -> bytes:
         return await asyncio.to_thread(Place.of(self.where.attempts, attempt).data)
-
-
-def _line(snapshot: Snapshot) -> RunLine:
-    settled = sum(step.state.final for step in snapshot.steps.values())
-    return RunLine(snapshot.run, len(snapshot.steps), settled, snapshot.now)
