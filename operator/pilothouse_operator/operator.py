@@ -52,7 +52,7 @@ class Operator:
     settings: Settings
     installation: UUID
     objects: Objects = field(default_factory=Objects)
-    queue: WorkQueue[Key] = field(default_factory=WorkQueue)
+    queue: WorkQueue[Key] = field(default_factory=lambda: WorkQueue(lambda key: key.namespace))
     metrics: Metrics = field(init=False)
     leads: bool = False
 

@@ -1,4 +1,7 @@
-"""The work queue: keys of objects to look at. A key is worked on by one worker at a time, however often it is added."""
+"""The work queue: keys of objects to look at. A key is worked on by one worker at a time, however often it is added.
+
+Keys stand in lanes, which take turns: however many keys are due in one, those of another do not wait for them.
+"""
 
 import asyncio
 import heapq
@@ -21,8 +24,9 @@ _DOUBLINGS = 11
 class WorkQueue(Generic[K]):
     """`add` asks for work on a key, now or later. One that is added while a worker has it is worked on again after."""
 
-    def __init__(self) -> None:
-        self._due: dict[K, None] = {}
+    def __init__(self, lane_of: Callable[[K], Hashable]) -> None:
+        self._lane_of = lane_of
+        self._lanes: dict[Hashable, dict[K, None]] = {}
         self._active: set[K] = set()
         self._again: set[K] = set()
         self._later: list[tuple[float, int, K]] = []
@@ -32,7 +36,7 @@ class WorkQueue(Generic[K]):
         self._count = 0
 
     def __len__(self) -> int:
-        return len(self._due)
+        return sum(map(len, self._lanes.values()))
 
     def add(self, key: K, after: float = 0.0) -> None:
         """`after` is in seconds. Of several times that are asked for, the first counts."""
@@ -41,8 +45,23 @@ class WorkQueue(Generic[K]):
         elif key in self._active:
             self._again.add(key)
         else:
-            self._due[key] = None
+            self._put(key)
         self._changed.set()
+
+    def _put(self, key: K) -> None:
+        self._lanes.setdefault(self._lane_of(key), {})[key] = None
+
+    def _pop(self) -> K | None:
+        """The key that has waited longest in the lane whose turn it is, which then is the last one."""
+        if not self._lanes:
+            return None
+        lane = next(iter(self._lanes))
+        keys = self._lanes.pop(lane)
+        key = next(iter(keys))
+        del keys[key]
+        if keys:
+            self._lanes[lane] = keys
+        return key
 
     def _schedule(self, key: K, after: float) -> None:
         at = asyncio.get_running_loop().time() + after
@@ -72,15 +91,13 @@ class WorkQueue(Generic[K]):
                 self._active.discard(key)
                 if key in self._again:
                     self._again.discard(key)
-                    self._due[key] = None
+                    self._put(key)
                     self._changed.set()
 
     async def _take(self) -> K:
         while True:
             self._promote()
-            if self._due:
-                key = next(iter(self._due))
-                del self._due[key]
+            if (key := self._pop()) is not None:
                 self._active.add(key)
                 return key
             self._changed.clear()

@@ -142,7 +142,7 @@ class Desk:
             SETTINGS,
             self.installation,
             epoch,
-            WorkQueue(),
+            WorkQueue(lambda key: key.namespace),
             operator.metrics,
         )
 

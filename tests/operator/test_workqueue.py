@@ -52,7 +52,7 @@ class Hands:
 
 @pytest.fixture
 def queue() -> WorkQueue[str]:
-    return WorkQueue()
+    return WorkQueue(lambda key: key[:1])
 
 
 @pytest.fixture
@@ -101,6 +101,32 @@ async def test_a_key_that_comes_again_and_again_starves_no_other(queue: WorkQueu
     async with workers(queue, again):
         await turns()
     assert seen[:4] == ["a", "b", "c", "a"]
+
+
+async def test_lanes_take_turns_however_many_keys_one_has(queue: WorkQueue[str], hands: Hands) -> None:
+    for key in ("a1", "a2", "a3", "b1", "a4", "c1", "b2"):
+        queue.add(key)
+    assert len(queue) == 7
+    async with workers(queue, hands.note):
+        await turns()
+    assert hands.seen == ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]
+
+
+async def test_a_lane_that_is_never_empty_starves_no_other(queue: WorkQueue[str]) -> None:
+    seen: list[str] = []
+
+    async def again(key: str) -> None:
+        seen.append(key)
+        if key.startswith("a"):
+            queue.add(key)
+        await asyncio.sleep(0)
+
+    for number in range(9):
+        queue.add(f"a{number}")
+    queue.add("b")
+    async with workers(queue, again):
+        await turns()
+    assert seen[:3] == ["a0", "b", "a1"]
 
 
 async def test_later_is_not_before_its_time(queue: WorkQueue[str], hands: Hands, clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """The reconciler: reads a run, asks the brain, and carries out what it says, one transition at a time."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -29,13 +30,18 @@ from pilothouse.workflows.work import Work
 GRACE = 30.0
 """Seconds beyond its timeout after which an attempt that should have ended itself is ended from outside."""
 
+SHARE = 1.0
+"""Seconds after which a pass leaves what is still due to the next one: others have their turn then, and what was asked
+for meanwhile is heard."""
+
 LEAST = 0.001
 """Seconds left to an attempt that is begun again after its time is over: it ends at once, by its timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one pass of the reconciler came to. `wake_in` is in seconds; None: only a change can matter."""
+    """What one pass of the reconciler came to. `wake_in` is in seconds; 0: more is due already; None: only a change can
+    matter."""
 
     snapshot: Snapshot
     wake_in: float | None
@@ -58,8 +64,10 @@ class Reconciler:
         ref: RunRef,
         epoch: int,
         grace: Callable[[StepSpec], float] = lambda _: GRACE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`grace`: seconds beyond its timeout after which an attempt of the step is ended from outside."""
+        """`grace`: seconds beyond its timeout after which an attempt of the step is ended from outside. `clock`: tells
+        in seconds when a pass has had its share."""
         self._store = store
         self._executors = executors
         self._evaluator = evaluator
@@ -69,26 +77,37 @@ class Reconciler:
         self._ref = ref
         self._epoch = epoch
         self._grace = grace
+        self._clock = clock
 
     def executor(self, step: StepId) -> Executor:
         """Who carries out attempts of the step."""
         return self._executors[self._plan.steps[step].kind]
 
     async def run_pass(self, controls: Controls | None = None) -> Pass:
-        """Decides and acts until nothing is due, under the definition's controls where none are given.
-        Raises Deposed where another leader has taken the run."""
+        """Decides and acts until nothing is due or its share of time is over, but for one action at least, under the
+        definition's controls where none are given. Raises Deposed where another leader has taken the run."""
         plan = self._plan.under(controls) if controls else self._plan
+        end = float("inf")
         while True:
             snapshot = _under(controls, await self._store.snapshot(self._ref))
             endings = await self._endings(snapshot)
             seen = _with_endings(snapshot, endings)
             actions = decide(plan, seen)
             due = _first_due(actions)
-            for action in due:
-                await self._act(action, seen, endings)
-            if not due:
+            if not due or self._clock() >= end:
                 await self._stop_and_start(actions, seen)
-                return Pass(seen, _wake_in(actions, seen.now))
+                return Pass(seen, 0.0 if due else _wake_in(actions, seen.now))
+            end = min(end, self._clock() + SHARE)
+            await self._act_until(end, due, seen, endings)
+
+    async def _act_until(
+        self, end: float, due: Sequence[Action], snapshot: Snapshot, endings: Mapping[StepId, Ending]
+    ) -> None:
+        """Acts one by one; what is left when the time has come is due again."""
+        for action in due:
+            await self._act(action, snapshot, endings)
+            if self._clock() >= end:
+                return
 
     async def _endings(self, snapshot: Snapshot) -> dict[StepId, Ending]:
         endings: dict[StepId, Ending] = {}

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, count
 from random import Random
 from uuid import UUID, uuid4
 
@@ -20,9 +21,9 @@ from pilothouse.store.memory import MemoryRunStore
 from pilothouse.workflows.closure import Closure
 from pilothouse.workflows.executor import Ending
 from pilothouse.workflows.expressions.evaluator import Evaluator
-from pilothouse.workflows.plan import Plan
+from pilothouse.workflows.plan import Controls, Plan
 from pilothouse.workflows.planner import make_plan
-from pilothouse.workflows.reconcile import Reconciler
+from pilothouse.workflows.reconcile import SHARE, Reconciler
 from pilothouse.workflows.work import Work
 from tests.workflows.local.cases import ENDINGS, OK, Case, cases, expected, unhandled
 
@@ -91,9 +92,16 @@ async def drive(case: Case, evaluator: Evaluator) -> Ended:
     run = await store.create_run(new_run(spec))
     processes, tries, epoch = Processes(case, chance), Counter[StepId](), 1
     watch = Watch(store, run.ref)
-    for _ in range(400):
+    for _ in range(2000):
         reconciler = Reconciler(
-            store, {"runCommand": processes, "conditional": processes}, evaluator, Closure(spec), plan, run.ref, epoch
+            store,
+            {"runCommand": processes, "conditional": processes},
+            evaluator,
+            Closure(spec),
+            plan,
+            run.ref,
+            epoch,
+            clock=leaping(chance),
         )
         try:
             done = await reconciler.run_pass()
@@ -109,6 +117,12 @@ async def drive(case: Case, evaluator: Evaluator) -> Ended:
             assert done.wake_in is not None, "nothing runs and nothing will wake the run: it hangs"
             await asyncio.sleep(done.wake_in)
     raise AssertionError("the run does not end")
+
+
+def leaping(chance: Random) -> Callable[[], float]:
+    """A clock by which a pass is over after one action, or some, or none too many."""
+    times = accumulate(chance.choice((0.0, SHARE / 3, SHARE)) for _ in count())
+    return lambda: next(times)
 
 
 def new_run(spec: WorkflowSpec) -> NewRun:
@@ -167,6 +181,24 @@ async def test_every_run_ends_by_the_rules_whatever_dies_on_the_way(case: Case, 
         assert_nothing_begins_after_a_failure(case, ended)
     assert ended.state is (RunState.FAILED if broken else RunState.SUCCEEDED)
     assert_steps_begin_after_their_needs(case, ended)
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_long_run_gives_others_their_turn_and_hears_what_was_asked_meanwhile(evaluator: Evaluator) -> None:
+    spec = WorkflowSpec.model_validate({"steps": [{"name": f"s{n}", "transform": {"value": n}} for n in range(4)]})
+    store, clock = MemoryRunStore(), count(step=SHARE)
+    run = await store.create_run(new_run(spec))
+    plan = await make_plan(spec, evaluator)
+    reconciler = Reconciler(store, {}, evaluator, Closure(spec), plan, run.ref, 1, clock=lambda: next(clock))
+
+    async def succeeded(controls: Controls) -> tuple[int, float | None]:
+        done = await reconciler.run_pass(controls)
+        return Counter(step.state for step in done.snapshot.steps.values())[StepState.SUCCEEDED], done.wake_in
+
+    assert await succeeded(Controls()) == (1, 0.0)
+    assert await succeeded(Controls()) == (2, 0.0)
+    assert await succeeded(Controls(suspend=True)) == (2, None)
+    assert await succeeded(Controls()) == (3, 0.0)
 
 
 FINAL = {
