@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from pilothouse.gateway.admission import Admission
-from pilothouse.gateway.answers import json_answer
+from pilothouse.gateway.answers import Answer, json_answer
 from pilothouse.gateway.bodies import Bodies
 from pilothouse.gateway.kubeapi import KubeApi
 from pilothouse.gateway.tokens import LIFETIME
@@ -106,7 +106,7 @@ async def _put_blob(caller: Caller, data: bytes) -> Response:
 
 async def _get_blob(caller: Caller, data: bytes) -> Response:
     found = await caller.store.get_blob(parse(data).text("digest"))
-    return Response(found, media_type="application/octet-stream", headers={"Cache-Control": "no-store"})
+    return Answer(found, "application/octet-stream")
 
 
 async def _finish(caller: Caller, data: bytes) -> Response:
