@@ -120,7 +120,7 @@ class PostgresAttemptStore:
         return ref
 
     async def get_blob(self, digest: str) -> bytes:
-        rows = await self._call("get_blob", {"digest": digest_param(digest)})
+        rows = await self._call("get_blob", {"digest": digest_param(digest)}, binary=True)
         if not rows:
             raise no_blob(digest)
         return bytes(rows[0]["data"])
@@ -128,9 +128,11 @@ class PostgresAttemptStore:
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
         await self._call("finish_attempt", {"outcome": row_json(attempt_outcome_row(state, outputs, failure))})
 
-    async def _call(self, name: str, params: dict[str, Any], refusals: Refusals | None = None) -> list[DictRow]:
+    async def _call(
+        self, name: str, params: dict[str, Any], refusals: Refusals | None = None, *, binary: bool = False
+    ) -> list[DictRow]:
         every: Refusals = {"superseded": lambda _: superseded(self.ref), **(refusals or {})}
-        return await call(self._pool, _SQL[name], params | {"by": self._by}, every)
+        return await call(self._pool, _SQL[name], params | {"by": self._by}, every, binary=binary)
 
 
 def _append_refusals(

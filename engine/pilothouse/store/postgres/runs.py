@@ -179,7 +179,8 @@ class PostgresRunStore:
         return ref
 
     async def get_blob(self, tenant: UUID, digest: str) -> bytes:
-        for row in await self._fetch("get_blob", {"tenant": tenant, "digest": digest_param(digest)}):
+        params = {"tenant": tenant, "digest": digest_param(digest)}
+        for row in await fetch(self._pool, _SQL["get_blob"], params, binary=True):
             return bytes(row["data"])
         raise no_blob(digest)
 
