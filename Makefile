@@ -9,10 +9,10 @@ test  := scripts/setup test
 bench := scripts/setup bench
 cluster := $(dev) python -m e2e.cluster
 
-.PHONY: help run test soak check format lint types imports drift budgets hygiene bench crds fmt clean e2e cluster-up cluster-down image
+.PHONY: help run test soak check format lint types imports drift budgets hygiene bench bench-cluster crds fmt clean e2e cluster-up cluster-down image
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Run an example workflow on this machine, with an embedded PostgreSQL
 	@$(local) pilothouse run -f examples/release-notes.yaml
@@ -55,6 +55,9 @@ image: ## Build the image, and take it onto the cluster's node if there is one
 
 bench: ## Measure against peers and limits; prints each ratio beside its target
 	@$(bench) python -m bench
+
+bench-cluster: ## Measure on the cluster, beside Argo Workflows; KEEP=1 leaves the cluster running
+	@$(cluster) with $(if $(KEEP),--keep) -- python -m bench.cluster
 
 crds: ## Write crds/ from the models in pilothouse.api
 	@$(dev) python -m pilothouse.api.crd crds

@@ -35,16 +35,19 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How many times another's time ours may take: at most `ratio`, or less than it where it is `strict`."""
+    """The most that a figure may be, or what it must be less than where it is `strict`. The unit is mostly that of a
+    ratio: how many times another's time ours may take."""
 
-    ratio: float
+    most: float
     strict: bool = False
+    unit: str = "x"
 
-    def met_by(self, ratio: float) -> bool:
-        return ratio < self.ratio if self.strict else ratio <= self.ratio
+    def verdict(self, figure: float) -> str:
+        met = figure < self.most if self.strict else figure <= self.most
+        return "met" if met else "NOT MET"
 
     def __str__(self) -> str:
-        return f"{'<' if self.strict else '<='} {self.ratio:g} x"
+        return f"{'<' if self.strict else '<='} {self.most:g} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,24 @@ class Ratio:
         ratio = self.ours / self.theirs
         if self.target is None:
             return self.what, self.against, f"{ratio:.2f} x", "none", ""
-        verdict = "met" if self.target.met_by(ratio) else "NOT MET"
-        return self.what, self.against, f"{ratio:.2f} x", str(self.target), verdict
+        return self.what, self.against, f"{ratio:.2f} x", str(self.target), self.target.verdict(ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is measured for itself, in a unit of its own. Without a target it only informs."""
+
+    what: str
+    value: float
+    unit: str
+    target: Target | None = None
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        figure = f"{self.value:.1f} {self.unit}".rstrip()
+        if self.target is None:
+            return self.what, figure, "none", ""
+        return self.what, figure, str(self.target), self.target.verdict(self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +104,10 @@ def print_report(report: Report) -> None:
 
 def print_ratios(ratios: Iterable[Ratio]) -> None:
     print_table(("ours", "against", "ratio", "target", ""), [ratio.row for ratio in ratios])
+
+
+def print_figures(figures: Iterable[Figure]) -> None:
+    print_table(("ours", "figure", "target", ""), [figure.row for figure in figures])
 
 
 def print_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

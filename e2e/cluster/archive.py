@@ -21,11 +21,11 @@ _NAME = "io.containerd.image.name"
 Descriptor = dict[str, Any]
 
 
-def save(image: str, program: bytes, config: Mapping[str, Any], saved: Path) -> None:
-    """Writes an archive in the format of `docker save`: an image of one layer, with one program as its entry point."""
+def save(image: str, program: bytes, config: Mapping[str, Any], saved: Path, name: str = "program") -> None:
+    """Writes an archive in the format of `docker save`: an image of one layer, with one program in it, of that name."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as files:
-        _add(files, "program", program, mode=0o755)
+        _add(files, name, program, mode=0o755)
     digest = _digest(layer.getvalue())
     config = {**config, "rootfs": {"type": "layers", "diff_ids": [digest]}}
     manifest = [{"Config": "config.json", "RepoTags": [image], "Layers": ["layer.tar"]}]
