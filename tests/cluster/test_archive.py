@@ -56,6 +56,12 @@ def test_the_layout_leads_from_the_name_to_the_program(saved: Path, tmp_path: Pa
     assert contents(tmp_path / "layer.tar") == {"program": b"what runs"}
 
 
+def test_a_program_may_have_a_path_of_its_own(saved: Path, tmp_path: Path) -> None:
+    archive.save(NAME, b"what runs", CONFIG, saved, "bin/runs")
+    (tmp_path / "layer.tar").write_bytes(contents(saved)["layer.tar"])
+    assert contents(tmp_path / "layer.tar") == {"bin/runs": b"what runs"}
+
+
 def test_a_layer_that_is_there_already_is_named_and_left_out(saved: Path) -> None:
     whole = layout(saved, set())
     (digest,) = json.loads(contents(saved)["config.json"])["rootfs"]["diff_ids"]
