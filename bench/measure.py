@@ -92,6 +92,7 @@ class Report:
     title: str
     series: Sequence[Series]
     ratios: Sequence[Ratio]
+    figures: Sequence[Figure] = ()
 
 
 def print_report(report: Report) -> None:
@@ -100,6 +101,9 @@ def print_report(report: Report) -> None:
     print_table(("time in ms", "n", "p50", "p95"), times)
     print()
     print_ratios(report.ratios)
+    if report.figures:
+        print()
+        print_figures(report.figures)
 
 
 def print_ratios(ratios: Iterable[Ratio]) -> None:

@@ -70,7 +70,11 @@ def measure_contenders(api: Api, release: Release) -> tuple[Sequence[Ratio], Seq
             writer.ensure(kubectl)
         our_writes = costs.writes(our_place, Ledger(api, (operator,)))
         print_writes(our_writes | costs.writes(argo_place, Ledger(api, others)))
-    return [*single.ratios, *many.ratios], [*memory, costs.written(operator, our_writes)]
+    return [*single.ratios, *many.ratios], [
+        *single.figures,
+        *memory,
+        costs.written(operator, our_writes),
+    ]
 
 
 def print_writes(each: Mapping[tuple[str, str], float]) -> None:

@@ -133,12 +133,9 @@ def places(*seconds: float) -> Sequence[Place]:
 
 
 def test_the_report_sets_ours_against_the_bare_pod_and_against_argo() -> None:
-    rows = [ratio.row for ratio in times.one_at_a_time(*places(2, 3, 10)).ratios]
-    assert [row[2:] for row in rows] == [
-        ("1.50 x", "<= 1.5 x", "met"),
-        ("0.50 x", "none", ""),
-        ("0.30 x", "< 0.5 x", "met"),
-    ]
+    report = times.one_at_a_time(*places(2, 3, 10))
+    assert [ratio.row[2:] for ratio in report.ratios] == [("1.50 x", "<= 1.5 x", "met"), ("0.30 x", "< 0.5 x", "met")]
+    assert [figure.row[1:] for figure in report.figures] == [("1000.0 ms", "none", "")]
 
 
 def test_the_first_run_of_each_is_not_counted() -> None:
