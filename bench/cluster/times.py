@@ -32,14 +32,15 @@ def at_once(bare: Place, ours: Place, argo: Place) -> Report:
     places = (ours, bare, argo)
     seconds = _in_turn(places, ROUNDS, AT_ONCE)
     workflows, pods, others = (
-        Series(f"{AT_ONCE} x {place.contender.what}", times) for place, times in zip(places, seconds, strict=True)
+        Series(f"{place.contender.what}, {AT_ONCE} at once", times)
+        for place, times in zip(places, seconds, strict=True)
     )
     return Report(
         f"{AT_ONCE} at once: {ROUNDS} times each, from the first one's creation to the last one's end",
         (pods, workflows, others),
         (
-            Ratio(f"{AT_ONCE} at once, p50", "bare Pods, p50", workflows.p50, pods.p50),
-            Ratio(f"{AT_ONCE} at once, p50", "Argo's, p50", workflows.p50, others.p50, Target(0.35, strict=True)),
+            Ratio(f"{workflows.what}, p50", "bare Pods, p50", workflows.p50, pods.p50),
+            Ratio(f"{workflows.what}, p50", "Argo's, p50", workflows.p50, others.p50, Target(0.35, strict=True)),
         ),
     )
 
