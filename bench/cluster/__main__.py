@@ -9,7 +9,7 @@ from bench.cluster import costs, times
 from bench.cluster.api import Api, connected
 from bench.cluster.argo import VERSION
 from bench.cluster.argo.install import NAMESPACE, admit, install
-from bench.cluster.contenders import argo, bare_pod, ours
+from bench.cluster.contenders import argo, bare_container, bare_pod, ours
 from bench.cluster.runs import place
 from bench.cluster.writes import Ledger, Writer
 from bench.measure import Figure, Ratio, print_figures, print_ratios, print_report, print_table
@@ -56,12 +56,13 @@ def measure_idle(api: Api, release: Release) -> Sequence[Figure]:
 def measure_contenders(api: Api, release: Release) -> tuple[Sequence[Ratio], Sequence[Figure]]:
     kubectl, image_ = release.kubectl, release.image
     with ExitStack() as stack:
-        places = [stack.enter_context(place(kubectl, api, each)) for each in (bare_pod(image_), ours(), argo(image_))]
-        _, our_place, argo_place = places
+        contenders = (bare_pod(image_), bare_container(image_), ours(), argo(image_))
+        places = [stack.enter_context(place(kubectl, api, each)) for each in contenders]
+        bare, container, our_place, argo_place = places
         admit(kubectl.within(argo_place.namespace))
-        single = times.one_at_a_time(*places)
+        single = times.one_at_a_time(bare, container, our_place, argo_place)
         print_report(single)
-        many = times.at_once(*places)
+        many = times.at_once(bare, our_place, argo_place)
         print_report(many)
         memory = costs.loaded(release)
         operator = costs.operator_of(release)

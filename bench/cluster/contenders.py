@@ -1,10 +1,10 @@
 """What is timed: one restricted Pod that prints a word, bare or as the one step of a workflow of ours or of Argo's.
 
-All three run the same command in the same image, as the same user.
+All run the same command in the same image.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from e2e import pods
@@ -33,6 +33,12 @@ def bare_pod(image: str) -> Contender:
     return Contender(
         "bare Pod", "/api/v1", "pods", lambda name: pods.restricted(name, image, COMMAND), _phase("Succeeded")
     )
+
+
+def bare_container(image: str) -> Contender:
+    """The same Pod until its container has ended. The kubelet says so before it calls the Pod Succeeded."""
+    pod = bare_pod(image)
+    return replace(pod, what="bare Pod, to its container's end", ended=_container_ended)
 
 
 def ours() -> Contender:
@@ -76,6 +82,13 @@ def _phase(good: str) -> Callable[[Object], bool]:
         return bool(phase == good)
 
     return ended
+
+
+def _container_ended(state: Object) -> bool:
+    statuses = state.get("status", {}).get("containerStatuses", [])
+    ends = [each["state"]["terminated"] for each in statuses if "terminated" in each["state"]]
+    assert all(end["exitCode"] == 0 for end in ends), f"{state['metadata']['name']} went wrong: {ends}"
+    return bool(ends)
 
 
 def _finished(state: Object) -> bool:

@@ -31,6 +31,11 @@ def pod(name: str, phase: str) -> dict[str, Any]:
     return {"metadata": {"name": name}, "status": {"phase": phase}}
 
 
+def running(container: dict[str, Any]) -> dict[str, Any]:
+    """A Pod whose one container is in that state."""
+    return {"metadata": {"name": "a"}, "status": {"phase": "Running", "containerStatuses": [{"state": container}]}}
+
+
 def api(answer: Callable[[httpx2.Request], httpx2.Response]) -> Api:
     return Api(httpx2.Client(base_url="http://cluster", transport=httpx2.MockTransport(answer)))
 
@@ -70,6 +75,15 @@ def test_a_run_that_goes_wrong_is_no_figure() -> None:
     failed = [{"type": "Finished", "status": "True"}, {"type": "Ready", "status": "False"}]
     with pytest.raises(AssertionError, match="went wrong"):
         contenders.ours().ended({"status": {"conditions": failed}})
+
+
+def test_a_container_has_ended_before_its_pod_is_called_so() -> None:
+    ended = contenders.bare_container("image").ended
+    assert not ended(pod("a", "Pending"))
+    assert not ended(running({"running": {}}))
+    assert ended(running({"terminated": {"exitCode": 0}}))
+    with pytest.raises(AssertionError, match="went wrong"):
+        ended(running({"terminated": {"exitCode": 1}}))
 
 
 def test_all_contenders_run_the_same_command_in_the_same_image() -> None:
@@ -127,19 +141,19 @@ class Stub(Place):
 
 
 def places(*seconds: float) -> Sequence[Place]:
-    kinds = (contenders.bare_pod("i"), contenders.ours(), contenders.argo("i"))
+    kinds = (contenders.bare_pod("i"), contenders.bare_container("i"), contenders.ours(), contenders.argo("i"))
     nowhere = api(lambda _: httpx2.Response(500))
     return [Stub(nowhere, kind, str(each)) for kind, each in zip(kinds, seconds, strict=True)]
 
 
 def test_the_report_sets_ours_against_the_bare_pod_and_against_argo() -> None:
-    report = times.one_at_a_time(*places(2, 3, 10))
+    report = times.one_at_a_time(*places(2, 1, 3, 10))
     assert [ratio.row[2:] for ratio in report.ratios] == [("1.50 x", "<= 1.5 x", "met"), ("0.30 x", "< 0.5 x", "met")]
-    assert [figure.row[1:] for figure in report.figures] == [("1000.0 ms", "none", "")]
+    assert [figure.row[1:] for figure in report.figures] == [("2000.0 ms", "none", "")]
 
 
 def test_the_first_run_of_each_is_not_counted() -> None:
-    assert [series.p95 for series in times.one_at_a_time(*places(2, 3, 10)).series] == [2, 3, 10]
+    assert [series.p95 for series in times.one_at_a_time(*places(2, 1, 3, 10)).series] == [2, 1, 3, 10]
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(150.0, "NOT MET"), (149.9, "met")])
