@@ -20,8 +20,9 @@ run: ## Run an example workflow on this machine, with an embedded PostgreSQL
 test: ## Run all tests that need no cluster
 	@$(test) pytest tests
 
-soak: ## Run the long tests: kills at every recorded transition
+soak: ## Run the long tests: kills at every recorded transition, and of every part of a cluster
 	@$(test) pytest tests -m soak --timeout 3600 -s
+	@$(cluster) with -- pytest e2e -m soak -s
 
 check: format lint types imports drift budgets hygiene ## Check style, types, imports, generated files, sizes and hygiene
 

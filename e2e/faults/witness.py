@@ -43,5 +43,5 @@ class Witness:
         self.kubectl.apply(reader)
         self.kubectl.wait("jsonpath={.status.phase}=Succeeded", "pod/reader")
         lines = self.kubectl("logs", "reader").split()
-        self.kubectl("delete", "pod", "reader", "--wait=false")
+        self.kubectl("delete", "pod", "reader")
         return Counter(lines)
