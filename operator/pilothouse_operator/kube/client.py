@@ -33,6 +33,9 @@ _AWAY = frozenset({408, 429, 500, 502, 503, 504})
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 """400 is what a webhook says that denies without a code of its own, and what comes of a body that cannot be decoded."""
 
+_NOT_READY = "not yet ready to handle request"
+"""What admission says with a 403 until it knows enough to judge, in an API server that has just begun: no refusal."""
+
 
 @asynccontextmanager
 async def kube_client(kubeconfig: Path | None = None) -> AsyncIterator["KubeClient"]:
@@ -124,7 +127,7 @@ def _check(response: httpx2.Response) -> None:
     if response.is_success:
         return
     message, reason, wrong = _said(response)
-    if response.status_code in _AWAY:
+    if response.status_code in _AWAY or _NOT_READY in message:
         raise ApiUnavailable(f"the API server cannot serve now: {message}")
     if response.status_code == 409:
         raise AlreadyExists(message) if reason == "AlreadyExists" else Changed(message)

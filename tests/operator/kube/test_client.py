@@ -14,6 +14,7 @@ INVALID = {"message": "it is wrong", "reason": "Invalid", "details": {"causes": 
 ANSWERS: list[tuple[int, Any, type[KubeError]]] = [
     (401, {"message": "Unauthorized"}, ApiUnavailable),
     (403, {"message": "pods is forbidden", "reason": "Forbidden"}, Refused),
+    (403, {"message": 'pods "x" is forbidden: not yet ready to handle request', "reason": "Forbidden"}, ApiUnavailable),
     (409, {"message": "it exists", "reason": "AlreadyExists"}, AlreadyExists),
     (409, {"message": "Precondition failed", "reason": "Conflict"}, Changed),
     (422, IMMUTABLE, Changed),
