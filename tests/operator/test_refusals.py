@@ -147,6 +147,7 @@ async def test_a_namespace_that_is_being_deleted_fails_nothing(desk: Desk) -> No
 
 WAITED_FOR = [
     'pods "x" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1',
+    'pods "x" is forbidden: status unknown for quota: q, resources: pods',
     'pods is forbidden: User "system:serviceaccount:a:b" cannot create resource "pods" in API group ""',
     'pods "x" is forbidden: unable to create new content in namespace c because it is being terminated',
     'pods "x" is forbidden: error looking up service account c/default: serviceaccount "default" not found',

@@ -26,8 +26,8 @@ class Refused(KubeError):  # noqa: N818 - says what happened
 
     @property
     def by_quota(self) -> bool:
-        """A quota has no room now; it may have later."""
-        return self.forbidden and "exceeded quota" in str(self)
+        """A quota has no room now, or is so new that nobody has counted yet; it may have room later."""
+        return self.forbidden and any(sign in str(self) for sign in ("exceeded quota", "status unknown for quota"))
 
     @property
     def by_policy(self) -> bool:
