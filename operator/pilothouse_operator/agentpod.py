@@ -94,7 +94,7 @@ class AgentPod:
 
     def _sandbox(self) -> dict[str, Any]:
         options = ["--connect", f"{SOCKETS}/agent", "--workspace", "/workspace", "--seal", "required", "--wait", "600"]
-        container = self._image("sandbox", "pilothouse.tools.sandbox.server", *options)
+        container = self._image("sandbox", "pilothouse.tools.sandbox", *options)
         return {
             **container,
             "restartPolicy": "Always",

@@ -73,7 +73,7 @@ class Pod(Machine):
     async def sandbox(self) -> Process:
         place = ("--connect", f"{DOOR}/agent", "--workspace", WORKSPACE, "--seal", "required")
         volumes = (("workspace", WORKSPACE, "rw"), ("door", DOOR, "ro"))
-        return await self._start(SANDBOX, volumes, ("-I", "-m", "pilothouse.tools.sandbox.server", *place), {})
+        return await self._start(SANDBOX, volumes, ("-I", "-m", "pilothouse.tools.sandbox", *place), {})
 
     async def _start(
         self, user: int, volumes: Sequence[tuple[str, str, str]], command: Sequence[str], variables: Mapping[str, str]

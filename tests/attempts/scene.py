@@ -161,7 +161,7 @@ class Machine:
 
     async def sandbox(self) -> Process:
         place = ("--connect", f"{self.folder}/door/agent", "--workspace", f"{self.folder}/workspace")
-        server = ("-I", "-m", "pilothouse.tools.sandbox.server", *place, "--seal", "required")
+        server = ("-I", "-m", "pilothouse.tools.sandbox", *place, "--seal", "required")
         return await self.start(sys.executable, *server)
 
     async def start(self, *command: str, **environment: str) -> Process:

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
@@ -21,7 +22,7 @@ from tests.tools.sandbox.processes import alive, catches, children, server_of, u
 
 pytestmark = pytest.mark.feature("B35")
 
-SERVER = (sys.executable, "-I", "-m", "pilothouse.tools.sandbox.server")
+SERVER = (sys.executable, "-I", "-m", "pilothouse.tools.sandbox")
 FIRST = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 """Makes a command the first process of a PID namespace, as in a container."""
 
@@ -227,6 +228,26 @@ async def test_a_container_that_waits_for_its_agent_ends_at_once_too(kubelet: Ku
     await until(lambda: catches(first, signal.SIGTERM))
     os.kill(first, signal.SIGTERM)
     await container.wait()
+
+
+BEGINS = """
+import runpy, signal, sys
+
+class Look:
+    def find_spec(self, name, *_):
+        if name == "pilothouse.tools.sandbox.server":
+            print("asyncio" in sys.modules, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+            sys.exit()
+
+sys.meta_path.insert(0, Look())
+runpy.run_module("pilothouse.tools.sandbox", run_name="__main__")
+"""
+
+
+def test_sigterm_is_heard_before_the_imports() -> None:
+    """A sandbox that the kubelet started anew just before it ended the Pod would keep it for the whole grace period."""
+    begun = subprocess.run([sys.executable, "-I", "-c", BEGINS], capture_output=True, text=True, check=True)
+    assert begun.stdout.split() == ["False", "False"]
 
 
 async def test_the_end_of_what_a_command_left_behind_is_awaited_by_the_first_process(kubelet: Kubelet) -> None:

@@ -215,9 +215,7 @@ async def server(workspace: Path, tmp_path: Path) -> AsyncIterator[Peer]:
         lambda *streams: connected.put_nowait(Peer(*streams)), tmp_path / "agent"
     )
     options = ("--connect", str(tmp_path / "agent"), "--workspace", str(workspace), "--seal", "available")
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-m", "pilothouse.tools.sandbox.server", *options
-    )
+    process = await asyncio.create_subprocess_exec(sys.executable, "-I", "-m", "pilothouse.tools.sandbox", *options)
     peer = await connected.get()
     yield peer
     await peer.close()

@@ -60,7 +60,7 @@ async def _start(workspace: Path, seal: str, log: IO[bytes]) -> tuple[Process, S
 
 
 async def _spawn(workspace: Path, path: str, seal: str, log: IO[bytes]) -> Process:
-    server = ("-I", "-m", "pilothouse.tools.sandbox.server")
+    server = ("-I", "-m", "pilothouse.tools.sandbox")
     options = ("--connect", path, "--workspace", str(workspace), "--seal", seal, "--wait", "0")
     environment = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
     return await asyncio.create_subprocess_exec(

@@ -1,6 +1,6 @@
 """The sandbox's process: connects to its agent, seals itself, then runs what the agent asks until the agent is gone.
 
-    python -I -m pilothouse.tools.sandbox.server --connect PATH --workspace DIR [--seal required|available|off]
+    python -I -m pilothouse.tools.sandbox --connect PATH --workspace DIR [--seal required|available|off]
                                                  [--wait SECONDS]
 
 The agent listens on the path, or will within SECONDS (600). The connection is the sandbox's life: when it ends, every
@@ -113,7 +113,8 @@ class Server:
 
 
 def main() -> NoReturn:
-    signal.signal(signal.SIGTERM, lambda *_: _end(0))  # The first process of a container has no default actions.
+    """From here on SIGTERM also awaits the end of all below."""
+    signal.signal(signal.SIGTERM, lambda *_: _end(0))
     arguments = _parse(sys.argv[1:])
     status = 1
     try:
@@ -133,7 +134,7 @@ def _end(status: int) -> NoReturn:
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="pilothouse.tools.sandbox.server")
+    parser = argparse.ArgumentParser(prog="pilothouse.tools.sandbox")
     parser.add_argument("--connect", required=True, metavar="PATH", help="the socket on which the agent listens")
     parser.add_argument("--workspace", required=True, type=Path, metavar="DIR")
     parser.add_argument("--seal", choices=("required", "available", "off"), default="required")
@@ -176,7 +177,3 @@ def _seal(wanted: str) -> str | None:
             raise
         return str(error)
     return None
-
-
-if __name__ == "__main__":
-    main()
