@@ -2,6 +2,7 @@
 
 import pytest
 
+from pilothouse.records.values import DEPTH_LIMIT
 from pilothouse.store.errors import Conflict
 from pilothouse_operator.kube.resources import AGENTS, EVENTS, PACKS, PODS, WORKFLOWS
 from tests.api.samples import full
@@ -266,3 +267,21 @@ async def test_a_user_who_empties_the_status_changes_nothing_that_counts(desk: D
     assert desk.condition("Ready") == ("True", "Succeeded")
     assert len(await desk.runs()) == 1
     assert desk.kubelet.executions == {"a": 1}
+
+
+async def test_a_step_that_forges_frames_ends_nothing_but_itself(desk: Desk) -> None:
+    await desk.begin()
+    deep = "[" * DEPTH_LIMIT + "]" * DEPTH_LIMIT
+    desk.workflow(command("a"), command("b"), command("c"), failurePolicy="FinishAll")
+    await desk.settle()
+    for step, log in {
+        "a": b'{"out": "\\ud800"}\n' + framed(),
+        "b": framed(output=f'{{"deep": {deep}}}'),
+        "c": framed(output=f'{{"deep": [[{deep}]]}}'),
+    }.items():
+        desk.kubelet.start(step)
+        desk.kubelet.end(step, log)
+    await desk.settle()
+    assert await desk.states() == {"a": "Succeeded", "b": "Succeeded", "c": "Failed"}
+    assert await desk.output("a", "stdout") == "\ufffdhello"
+    assert "step `c` failed: $PILOTHOUSE_OUTPUT cannot be stored: `deep[0]" in desk.message()

@@ -26,18 +26,19 @@ class ValueRefused(ValueError):  # noqa: N818 - the outcome, as a store says it
     """A value that cannot be stored faithfully. The message names the place and the reason."""
 
 
-def encode(value: object) -> str:
+def encode(value: object, where: str = "", around: int = 0) -> str:
     """The one text form in which values are stored: compact JSON in ASCII, so that NUL characters and
-    lone surrogates survive. Raises ValueRefused for anything that JSON cannot hold faithfully."""
+    lone surrogates survive. `where` is the value's name; `around` counts outer levels that are a row's own and none of
+    the value's. Raises ValueRefused for anything that JSON cannot hold faithfully."""
     try:
         text = _ENCODER.encode(value)
     except (ValueError, TypeError, RecursionError):
-        _check(value)  # names the place, which the encoder does not
+        _check(value, where, DEPTH_LIMIT + around)  # names the place, which the encoder does not
         raise
-    if not _fits(value):
-        _check(value)
+    if not _fits(value, DEPTH_LIMIT + around):
+        _check(value, where, DEPTH_LIMIT + around)
     if len(text) > VALUE_LIMIT:
-        raise ValueRefused(f"the value takes {len(text):,} bytes as JSON; at most {VALUE_LIMIT:,} are stored")
+        raise ValueRefused(f"{_place(where)} takes {len(text):,} bytes as JSON; at most {VALUE_LIMIT:,} are stored")
     return text
 
 
@@ -97,12 +98,12 @@ _SCALARS = frozenset({str, float, bool, type(None)})
 _CONTAINERS = frozenset({dict, list, tuple})
 
 
-def _fits(root: object) -> bool:
+def _fits(root: object, deepest: int) -> bool:
     """Whether a value that JSON can express is also faithful to it: keys are strings, integers and the depth
     within their limits. Fast, and keeps no places. May say no to what is unusual, such as members of an enum:
     then `_check` decides."""
     level: list[Any] = [(root,)]
-    for _ in range(DEPTH_LIMIT + 1):
+    for _ in range(deepest + 1):
         below: list[Any] = []
         for container in level:
             if type(container) is dict and not all(type(key) is str for key in container):
@@ -128,12 +129,12 @@ def _scan(container: Any, below: list[Any]) -> bool:
     return True
 
 
-def _check(root: object) -> None:
+def _check(root: object, where: str, deepest: int) -> None:
     """Raises ValueRefused with the place of what JSON cannot hold."""
-    stack: list[tuple[object, int, str]] = [(root, 0, "")]
+    stack: list[tuple[object, int, str]] = [(root, 0, where[:40])]
     while stack:
         value, depth, where = stack.pop()
-        if depth > DEPTH_LIMIT:
+        if depth > deepest:
             raise ValueRefused(f"{_place(where)} is nested more than {DEPTH_LIMIT} levels deep")
         if isinstance(value, dict | list | tuple):
             stack.extend((child, depth + 1, where + step) for step, child in _children(value, where))

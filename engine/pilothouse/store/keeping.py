@@ -12,11 +12,11 @@ Put: TypeAlias = Callable[[bytes], Awaitable[BlobRef]]
 """Stores bytes as a blob of some tenant."""
 
 
-async def keep(put: Put, value: JSON | BlobRef) -> Stored:
-    """The value as a row holds it. Raises ValueRefused for what cannot be stored faithfully."""
+async def keep(put: Put, name: str, value: JSON | BlobRef) -> Stored:
+    """The value of that name as a row holds it. Raises ValueRefused for what cannot be stored faithfully."""
     if isinstance(value, BlobRef):
         return value
-    text = encode(value)
+    text = encode(value, name)
     if len(text) <= INLINE_LIMIT:
         return Inline(value)
     return await put(text.encode())
@@ -24,12 +24,12 @@ async def keep(put: Put, value: JSON | BlobRef) -> Stored:
 
 async def keep_all(blobs: Blobs, tenant: UUID, values: Mapping[str, JSON | BlobRef]) -> dict[str, Stored]:
     """Each of the values by its name."""
-    return {name: await keep(partial(blobs.put_blob, tenant), value) for name, value in values.items()}
+    return {name: await keep(partial(blobs.put_blob, tenant), name, value) for name, value in values.items()}
 
 
 async def keep_own(store: AttemptStore, values: Mapping[str, JSON | BlobRef]) -> dict[str, Stored]:
     """Each of an attempt's values by its name, in the attempt's tenant."""
-    return {name: await keep(store.put_blob, value) for name, value in values.items()}
+    return {name: await keep(store.put_blob, name, value) for name, value in values.items()}
 
 
 async def load(stored: Stored, get_blob: Callable[[str], Awaitable[bytes]]) -> Any:

@@ -29,6 +29,9 @@ from pilothouse.store.transitions import AttemptClosing, AttemptOpening, RunClos
 
 Row: TypeAlias = dict[str, Any]
 
+_AROUND = 2
+"""Levels that a row has around the value of an output: its name's, and that of `Stored`."""
+
 
 def run_row(new: NewRun) -> dict[str, Any]:
     """The columns of a new run; `deadline_seconds` counts from the moment of writing."""
@@ -84,7 +87,7 @@ def step_rows(steps: Sequence[NewStep]) -> list[dict[str, Any]]:
 
 
 def _new_step_row(step: NewStep) -> dict[str, Any]:
-    outputs = encode(outputs_to_json(step.outputs))
+    outputs = _outputs_text(step.outputs)
     return step_key(step.id) | {"kind": plain(step.kind, "kind"), "state": step.state.value, "outputs": outputs}
 
 
@@ -146,7 +149,7 @@ def run_closing_row(closing: RunClosing) -> dict[str, Any]:
 
 def outcome_row(outputs: Outputs | None, failure: Failure | None) -> dict[str, Any]:
     return {
-        "outputs": encode(outputs_to_json(outputs or {})),
+        "outputs": _outputs_text(outputs or {}),
         "failure": encode(failure.to_json()) if failure else None,
     }
 
@@ -251,6 +254,10 @@ def tool_call_of(row: Row) -> ToolCallRow:
         is_error=row["is_error"],
         finished_at=row["finished_at"],
     )
+
+
+def _outputs_text(outputs: Outputs) -> str:
+    return encode(outputs_to_json(outputs), around=_AROUND)
 
 
 def _outputs_of(row: Row) -> Outputs:

@@ -120,6 +120,15 @@ async def test_a_command_runs_in_its_own_folder_with_its_files_and_its_environme
     assert not machine.place(attempt).path.exists()
 
 
+async def test_a_command_that_forges_frames_ends_as_its_own_frame_says(machine: Machine) -> None:
+    runner, attempt = machine.runner(), new_attempt()
+    forged = '{"out": "\\ud800"}'
+    await runner.start(attempt, CommandWork(["sh", "-c", f"echo '{forged}' >> ../log"]))
+    ending = await machine.ended(runner, attempt)
+    assert ending.state is AttemptState.SUCCEEDED
+    assert ending.outputs["stdout"] == Inline("\ufffd")
+
+
 async def test_however_many_runners_start_it_a_command_begins_once(machine: Machine) -> None:
     attempt, runners = new_attempt(), [machine.runner() for _ in range(4)]
     await asyncio.gather(*(runner.start(attempt, machine.slow()) for runner in runners))

@@ -88,15 +88,20 @@ def _is_text(body: object) -> bool:
 
 
 def _is_start(body: object) -> bool:
-    return isinstance(body, dict) and isinstance(body.get("pid"), int) and body["pid"] > 1
+    return isinstance(body, dict) and _is_number(body.get("pid")) and body["pid"] > 1
 
 
 def _is_exit(body: object) -> bool:
     if not isinstance(body, dict) or body.keys() - Exit._field_defaults.keys():
         return False
-    numbers = all(isinstance(body.get(name), int | None) for name in ("code", "signal"))
+    numbers = all(body.get(name) is None or _is_number(body[name]) for name in ("code", "signal"))
     flags = all(isinstance(body.get(name, False), bool) for name in ("timed_out", "stopped"))
     return numbers and flags and isinstance(body.get("problem", ""), str) and isinstance(body.get("left_out", 0), int)
+
+
+def _is_number(value: object) -> bool:
+    """One that a process can have, as its id or of its end."""
+    return isinstance(value, int) and 0 <= value < 2**31
 
 
 _SHAPES: dict[str, Callable[[object], bool]] = {

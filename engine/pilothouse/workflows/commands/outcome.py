@@ -1,6 +1,7 @@
 """What a command's log amounts to: an outcome, if the log proves one."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,10 @@ from pilothouse.workflows.commands import frames
 
 RESERVED = ("exitCode", "stdout", "stderr")
 """Outputs that every command step has; its own output object may not use these names."""
+
+
+_NO_BYTE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of surrogate pairs that stand for no byte: our entry point frames none, a program that writes frames may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,5 +104,5 @@ def _own_outputs(text: str) -> tuple[dict[str, Any], Failure | None]:
 
 def _tail(text: str) -> str:
     """The end of a stream as an output holds it: valid text without the last newlines."""
-    data = text.encode("utf-8", "surrogateescape")[-frames.TAIL :]
+    data = _NO_BYTE.sub("\ufffd", text).encode("utf-8", "surrogateescape")[-frames.TAIL :]
     return data.decode("utf-8", "replace").rstrip("\n")
