@@ -71,10 +71,17 @@ class Operator:
                 self.queue.add(key_of(WORKFLOWS, obj))
 
     def _see_pod(self, change: str | None, body: Mapping[str, Any]) -> None:
-        owner = _workflow_of(body)
+        """A Pod that does not say any more whose it is, is not kept: who looks for it reads it by its name, which
+        nobody can change."""
+        key, owner = key_of(PODS, body), _workflow_of(body)
+        known = self.objects.get(key.kind, key.namespace, key.name)
         if owner is not None and body["metadata"].get("labels", {}).get(INSTALLATION) == str(self.installation):
             self.objects.see(PODS, change, body)
             self.queue.add(owner)
+        else:
+            self.objects.forget(key)
+        if known is not None and (before := _workflow_of(known)) is not None:
+            self.queue.add(before)
 
     async def lead(self) -> None:
         """Leads whenever nobody else does, until cancelled. Raises StoreMismatch where another database has taken the
@@ -165,23 +172,36 @@ class Operator:
                     self.queue.add(Key("Workflow", run.namespace, run.workflow))
 
     async def _sweep_objects(self) -> None:
-        """Forgets what was deleted while nobody watched. A refusal proves nothing."""
+        """Forgets what was deleted, and how a Pod was, while nobody watched. A refusal proves nothing."""
         for namespace in self.settings.namespaces or (None,):
             with suppress(KubeError):
                 for obj in await self._gone(WORKFLOWS, namespace):
                     self.queue.add(key_of(WORKFLOWS, obj))
-                for pod in await self._gone(PODS, namespace, f"{INSTALLATION}={self.installation}"):
+                for pod in await self._stale(namespace):
                     if (owner := _workflow_of(pod)) is not None:
                         self.queue.add(owner)
 
-    async def _gone(self, resource: Resource, namespace: str | None, labels: str = "") -> Sequence[Object]:
+    async def _gone(self, resource: Resource, namespace: str | None) -> Sequence[Object]:
         """Forgets those that are not there any more, and tells which."""
         known = list(self.objects.all(resource.kind, namespace))
-        there = {obj["metadata"]["uid"] for obj in await self.kube.names(resource, namespace, labels)}
-        gone = [obj for obj in known if obj["metadata"]["uid"] not in there]
+        there = {obj["metadata"]["uid"] for obj in await self.kube.names(resource, namespace)}
+        return self._forget(resource, [obj for obj in known if obj["metadata"]["uid"] not in there])
+
+    async def _stale(self, namespace: str | None) -> Sequence[Object]:
+        """Forgets the Pods that are not there as they were seen, and tells which: a watch loses sight of one whose
+        labels somebody took away."""
+        known = list(self.objects.all(PODS.kind, namespace))
+        there = {_version(pod) for pod in await self.kube.names(PODS, namespace, f"{INSTALLATION}={self.installation}")}
+        return self._forget(PODS, [pod for pod in known if _version(pod) not in there])
+
+    def _forget(self, resource: Resource, gone: Sequence[Object]) -> Sequence[Object]:
         for obj in gone:
             self.objects.forget(key_of(resource, obj), obj["metadata"]["uid"])
         return gone
+
+
+def _version(obj: Mapping[str, Any]) -> tuple[str, str]:
+    return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
 
 
 def _workflow_of(pod: Mapping[str, Any]) -> Key | None:

@@ -16,7 +16,7 @@ from pilothouse_operator.drives import Drives, controls_begun_with, controls_of
 from pilothouse_operator.intake import Intake, NotNow, read_workflow
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import NAMESPACES, PODS, WORKFLOWS
-from pilothouse_operator.names import ATTEMPT
+from pilothouse_operator.names import pod_name
 from pilothouse_operator.objects import Key, Objects
 from pilothouse_operator.retry import retried
 from pilothouse_operator.statuswriter import StatusWriter
@@ -135,15 +135,15 @@ class Workflows:
 
     async def _tidy(self, key: Key, uid: UUID, tenant: UUID, snapshot: Snapshot | None) -> None:
         """Deletes Pods of no open attempt, which a crash left after their outcome was recorded."""
-        open_then = set() if snapshot is None else _open(snapshot.attempts.values())
-        pods = [pod for pod in self.objects.pods_of(str(uid)) if _attempt_of(pod) not in open_then]
+        open_then = set() if snapshot is None else _open(key, snapshot.attempts.values())
+        pods = [pod for pod in self.objects.pods_of(str(uid)) if pod["metadata"]["name"] not in open_then]
         # All is read again, now that the Pods were seen: another operator may have opened their attempts since.
         there = [pod for pod in [await self._there(pod) for pod in pods] if pod is not None]
         newest = await self.store.runs(tenant, workflow=key.name, limit=1) if there else []
-        open_now = {id_ for run in newest for id_ in _open(await self.store.attempts(run.ref))}
+        open_now = {name for run in newest for name in _open(key, await self.store.attempts(run.ref))}
         for pod in there:
-            if _attempt_of(pod) not in open_now:
-                metadata = pod["metadata"]
+            metadata = pod["metadata"]
+            if metadata["name"] not in open_now:
                 await self.kube.delete(PODS, metadata["namespace"], metadata["name"], metadata["uid"])
 
     async def _there(self, pod: Object) -> Object | None:
@@ -179,12 +179,9 @@ class Workflows:
         return None if found is None else UUID(found["metadata"]["uid"])
 
 
-def _open(attempts: Iterable[Attempt]) -> set[str]:
-    return {str(attempt.ref.attempt) for attempt in attempts if not attempt.state.final}
-
-
-def _attempt_of(pod: Object) -> str:
-    return str(pod["metadata"].get("labels", {}).get(ATTEMPT, ""))
+def _open(key: Key, attempts: Iterable[Attempt]) -> set[str]:
+    """The names of the Pods of open attempts. A name cannot be changed, as a label can."""
+    return {pod_name(key.name, attempt) for attempt in attempts if not attempt.state.final}
 
 
 def _not_begun(workflow: Workflow) -> Verdict:

@@ -8,7 +8,7 @@ from typing import Any
 from pilothouse.workflows.commands import frames
 from pilothouse_operator.kube.port import Object
 from pilothouse_operator.kube.resources import PODS
-from pilothouse_operator.names import ROLE, STEP
+from pilothouse_operator.names import STEP
 from pilothouse_operator.pods import MAIN
 from tests.operator.fakekube import FakeKube
 
@@ -30,10 +30,15 @@ class Kubelet:
     kube: FakeKube
     namespace: str = "team-a"
     executions: Counter[str] = field(default_factory=Counter)
+    _steps: dict[str, str] = field(default_factory=dict)
+    """By the UID of a Pod the step that it had at first."""
 
     def pods(self, step: str | None = None) -> list[Object]:
         pods = self.kube.all(PODS, self.namespace)
-        return [pod for pod in pods if step in (None, pod["metadata"]["labels"][STEP])]
+        return [pod for pod in pods if step in (None, self._step(pod["metadata"]))]
+
+    def _step(self, metadata: Mapping[str, Any]) -> str:
+        return self._steps.setdefault(metadata["uid"], metadata.get("labels", {}).get(STEP, ""))
 
     def pod(self, step: str) -> Object:
         """The one Pod of the step."""
@@ -76,8 +81,7 @@ class Kubelet:
         """The main container ends."""
         pod = self.pod(step)
         if log is not None:
-            name = MAIN[pod["metadata"]["labels"][ROLE]]
-            self.kube.logs[self.namespace, pod["metadata"]["name"], name] = log
+            self.kube.logs[self.namespace, pod["metadata"]["name"], _main(pod)] = log
         ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": message}
 
         def edit(pod: Object) -> None:
@@ -114,11 +118,16 @@ class Kubelet:
         self.kube.remove(PODS, self.namespace, self.pod(step)["metadata"]["name"])
 
     def _main(self, pod: Object, state: Mapping[str, Any]) -> None:
-        name = MAIN[pod["metadata"]["labels"][ROLE]]
-        pod["status"]["containerStatuses"] = [{"name": name, "state": dict(state)}]
+        pod["status"]["containerStatuses"] = [{"name": _main(pod), "state": dict(state)}]
 
     def _edit(self, step: str, edit: Callable[[Object], None]) -> None:
         self.kube.change(PODS, self.namespace, self.pod(step)["metadata"]["name"], edit)
 
     def _moment(self) -> str:
         return str(self.kube._moment())
+
+
+def _main(pod: Object) -> str:
+    """The name of the main container."""
+    names = [str(each["name"]) for each in pod["spec"]["containers"]]
+    return next(name for name in names if name in MAIN.values())
