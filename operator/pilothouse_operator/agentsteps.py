@@ -17,7 +17,7 @@ from pilothouse.workflows.work import AgentWork, Work
 from pilothouse_operator.agentpod import AgentPod
 from pilothouse_operator.executor import PodExecutor, Surroundings
 from pilothouse_operator.outcome import Seen, result_of
-from pilothouse_operator.pods import Ground
+from pilothouse_operator.pods import AGENT, Ground
 
 
 class AgentPods(PodExecutor):
@@ -51,6 +51,9 @@ class AgentPods(PodExecutor):
             timeout=work.timeout,
         )
         return pod.manifest()
+
+    def role(self, attempt: Attempt) -> str:
+        return AGENT
 
     async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
         result = result_of(seen, None)

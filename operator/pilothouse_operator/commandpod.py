@@ -33,8 +33,6 @@ USER = 10002
 """Uid and gid of what users run."""
 
 SPEC_ANNOTATION = f"{GROUP}/spec"
-TIMEOUT_ANNOTATION = f"{GROUP}/timeout"
-"""Seconds that a container of a user's image may run; the operator ends it."""
 
 SPEC_LIMIT = 200 * 1024
 """Bytes of a spec that fit beside the other annotations of a Pod, of which the API server takes 256 KiB."""
@@ -94,14 +92,13 @@ class CommandPod:
             "volumeMounts": [mount("work", WORK)],
         }
         files = bool(self.work.files)
-        timeout = {} if self.work.timeout is None else {TIMEOUT_ANNOTATION: f"{self.work.timeout:g}"}
         return Content(
             role=IMAGE,
             user=USER,
             containers=[with_belongings(with_resources(main, self.block), self.block)],
             init_containers=[self._layer()] if files else [],
             volumes=[scratch("work", "1Gi"), *(self._spec_volumes() if files else [])],
-            annotations=timeout | ({SPEC_ANNOTATION: self._spec()} if files else {}),
+            annotations={SPEC_ANNOTATION: self._spec()} if files else {},
             timeout=self.work.timeout,
         )
 

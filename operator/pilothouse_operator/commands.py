@@ -15,7 +15,7 @@ from pilothouse.workflows.work import CommandWork, Work
 from pilothouse_operator.commandpod import CommandPod
 from pilothouse_operator.executor import PodExecutor
 from pilothouse_operator.outcome import Seen, result_of
-from pilothouse_operator.pods import MAIN
+from pilothouse_operator.pods import COMMAND, IMAGE, MAIN
 
 
 class CommandPods(PodExecutor):
@@ -27,6 +27,10 @@ class CommandPods(PodExecutor):
         step = self._steps[attempt.step]
         block, limit = step.pod or Pod(), seconds(step.pending_timeout)
         return CommandPod(self._ground, attempt, work, block, limit, self._config_maps).manifest()
+
+    def role(self, attempt: Attempt) -> str:
+        action = self._steps[attempt.step].run_command
+        return COMMAND if action is None or action.image is None else IMAGE
 
     async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
         metadata = seen.pod["metadata"]

@@ -6,7 +6,6 @@ has an unknown outcome.
 """
 
 import asyncio
-import json
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from pilothouse.api.fields import seconds
 from pilothouse.api.workflow import Step
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import Attempt, StepId
@@ -26,11 +26,8 @@ from pilothouse_operator.kube.errors import AlreadyExists, Changed, Refused
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.names import ATTEMPT, Owner, pod_name
-from pilothouse_operator.outcome import Seen, see
-from pilothouse_operator.pods import GATE, GRACE, STOP, Ground
-
-STOP_SECONDS = 1
-"""`activeDeadlineSeconds` of a Pod that is to end: the kubelet ends it at once, and its log stays readable."""
+from pilothouse_operator.outcome import Seen, Stop, see
+from pilothouse_operator.pods import GATE, GRACE, IMAGE, STOP, STOP_SECONDS, Ground
 
 
 class Held(Exception):  # noqa: N818 - not a failure: the attempt waits
@@ -89,6 +86,10 @@ class PodExecutor:
         """The attempt's Pod. Raises Failed where it cannot be made."""
 
     @abstractmethod
+    def role(self, attempt: Attempt) -> str:
+        """What the attempt's Pod is."""
+
+    @abstractmethod
     async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
         """The end of an attempt whose Pod is over."""
 
@@ -100,7 +101,7 @@ class PodExecutor:
         if attempt.ref.attempt in self._around.memory.stopped or attempt.carrier is not None:
             return True
         pod = await self._pod(attempt)
-        return pod is not None and not see(pod).gated
+        return pod is not None and not self._see(attempt, pod).gated
 
     async def start(self, attempt: Attempt, work: Work) -> None:
         memory = self._around.memory
@@ -121,7 +122,7 @@ class PodExecutor:
         if pod is None:
             return await self._missing(attempt)
         memory.vanished.pop(id_, None)
-        seen = see(pod)
+        seen = self._see(attempt, pod)
         if attempt.carrier is not None and seen.gated:
             if (now := await self._pod(attempt, fresh=True)) is not None:
                 await self._release(now)
@@ -153,6 +154,9 @@ class PodExecutor:
         pod = pod or await self._around.kube.get(PODS, namespace, name)
         return pod if pod is not None and self._is_of(pod, attempt) else None
 
+    def _see(self, attempt: Attempt, pod: Object) -> Seen:
+        return see(pod, self.role(attempt))
+
     def _is_of(self, pod: Object, attempt: Attempt) -> bool:
         """A Pod that is being deleted before its row knows it is none of ours any more: it will not run."""
         metadata = pod["metadata"]
@@ -181,7 +185,7 @@ class PodExecutor:
     async def _end(self, attempt: Attempt, pod: Object, failure: Failure | None) -> None:
         """Ends a Pod for good: one that no node has taken is deleted as it was seen, so it provably never ran."""
         metadata = pod["metadata"]
-        if see(pod).stop is not None or "deletionTimestamp" in metadata:
+        if self._see(attempt, pod).stopping or "deletionTimestamp" in metadata:
             return
         if "nodeName" not in pod["spec"]:
             version = metadata["resourceVersion"]
@@ -190,9 +194,8 @@ class PodExecutor:
             else:
                 self._around.wake(0)
             return
-        why = json.dumps({} if failure is None else failure.to_json())
         limit = {"activeDeadlineSeconds": STOP_SECONDS}
-        await self._patch(pod, {"metadata": {"annotations": {STOP: why}}, "spec": limit})
+        await self._patch(pod, {"metadata": {"annotations": {STOP: Stop(failure).note()}}, "spec": limit})
 
     async def _patch(self, pod: Object, patch: Mapping[str, Any]) -> None:
         metadata = pod["metadata"]
@@ -226,11 +229,13 @@ class PodExecutor:
         """Ends a Pod that takes too long to start or, where nobody else does, to end."""
         if not seen.begun:
             self._around.memory.pending[attempt.ref.attempt] = seen.waiting
-            await self._within(attempt, seen.pending_limit, seen.created_at, _not_started(seen))
+            limit = seconds(self._steps[attempt.step].pending_timeout)
+            await self._within(attempt, limit, seen.created_at, _not_started(seen, limit))
             return
         self._around.memory.pending.pop(attempt.ref.attempt, None)
-        if seen.running_limit is not None and seen.running_since is not None:
-            await self._within(attempt, seen.running_limit, seen.running_since, _TOO_LONG)
+        timeout = self._steps[attempt.step].timeout
+        if seen.role == IMAGE and timeout and seen.running_since is not None:
+            await self._within(attempt, seconds(timeout), seen.running_since, _TOO_LONG)
 
     async def _within(self, attempt: Attempt, limit: float, since: datetime, failure: Failure) -> None:
         left = limit - (time.time() - since.timestamp())
@@ -243,9 +248,9 @@ class PodExecutor:
 _TOO_LONG = Failure(FailureCode.TMO, "the command reached the step's timeout and was ended")
 
 
-def _not_started(seen: Seen) -> Failure:
+def _not_started(seen: Seen, limit: float) -> Failure:
     why = seen.waiting or "its status gives no reason"
-    return Failure(FailureCode.ENV, f"its Pod did not start within {seen.pending_limit:g} seconds: {why}")
+    return Failure(FailureCode.ENV, f"its Pod did not start within {limit:g} seconds: {why}")
 
 
 def _stopped(failure: Failure | None) -> Ending:

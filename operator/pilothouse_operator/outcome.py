@@ -13,9 +13,8 @@ from pilothouse.records.failures import Failure, FailureCode
 from pilothouse.records.states import AttemptState
 from pilothouse.workflows.commands import frames
 from pilothouse.workflows.commands.outcome import RESERVED, CommandOutcome, outcome, read_log
-from pilothouse_operator.commandpod import FILES, TIMEOUT_ANNOTATION
-from pilothouse_operator.names import ROLE
-from pilothouse_operator.pods import AGENT, COMMAND, GATE, MAIN, PENDING_TIMEOUT, STOP
+from pilothouse_operator.commandpod import FILES
+from pilothouse_operator.pods import AGENT, COMMAND, GATE, MAIN, STOP, STOP_SECONDS
 
 _REJECTED = frozenset(
     {"NodeAffinity", "NodePorts", "NodeShutdown", "PodOSNotSupported", "TaintToleration", "UnexpectedAdmissionError"}
@@ -30,8 +29,19 @@ _LOST_SIGHT = "ContainerStatusUnknown"
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the operator ends a Pod: for a failure, or because the run is to end."""
+
+    failure: Failure | None
+
+    def note(self) -> str:
+        """As `STOP` has it."""
+        return json.dumps({} if self.failure is None else self.failure.to_json())
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
-    """A Pod's status, read. `begun`: its main container ran, or may have run; `terminated` is that container's end."""
+    """A Pod in its role, read. `begun`: its main container ran, or may have; `terminated` is that container's end."""
 
     pod: Mapping[str, Any]
     role: str
@@ -63,32 +73,25 @@ class Seen:
         return bool(self.reason) or ended.get("reason") == _LOST_SIGHT or _deleted_before(self.pod, ended)
 
     @property
-    def stop(self) -> Mapping[str, Any] | None:
-        """Why the operator ends it, as `STOP` says; None where it does not."""
-        text = _annotations(self.pod).get(STOP)
-        return None if text is None else json.loads(text)
+    def stopping(self) -> bool:
+        """The operator ends it."""
+        limit = self.pod["spec"].get("activeDeadlineSeconds")
+        return limit is not None and limit <= STOP_SECONDS
 
     @property
-    def pending_limit(self) -> float:
-        """Seconds that it may take to start."""
-        return float(_annotations(self.pod).get(PENDING_TIMEOUT, "600"))
-
-    @property
-    def running_limit(self) -> float | None:
-        """Seconds that its main container may run, where the operator is the one to end it."""
-        text = _annotations(self.pod).get(TIMEOUT_ANNOTATION)
-        return None if text is None else float(text)
+    def stop(self) -> "Stop | None":
+        """Why the operator ends it; None where it does not, or where nobody can tell any more."""
+        return _stop(_annotations(self.pod).get(STOP, "")) if self.stopping else None
 
     @property
     def created_at(self) -> datetime:
         return _time(self.pod["metadata"]["creationTimestamp"])
 
 
-def see(pod: Mapping[str, Any]) -> Seen:
-    """Reads a Pod of ours."""
+def see(pod: Mapping[str, Any], role: str) -> Seen:
+    """Reads a Pod of ours. Its role is what its attempt's step says; its labels and annotations are anybody's."""
     status = pod.get("status", {})
-    role = pod["metadata"].get("labels", {}).get(ROLE, "")
-    main = _container(status, MAIN.get(role, "main"))
+    main = _container(status, MAIN[role])
     state = main.get("state", {})
     terminated = state.get("terminated") or main.get("lastState", {}).get("terminated")
     running = state.get("running")
@@ -157,12 +160,14 @@ def result_of(seen: Seen, log: bytes | None) -> CommandOutcome:
     """The outcome of a Pod that is over. `log` is that of a command, None where there is none to be had; an agent
     records its outcome itself, so of its Pod all that is known is that it is over."""
     found = _proved(seen, log)
-    failure = None if not seen.stop else Failure.from_json(dict(seen.stop))
-    if seen.stop is not None and found.state in (AttemptState.LOST, AttemptState.NEVER_STARTED):
-        found = CommandOutcome(AttemptState.CANCELLED, found.outputs)
-    if found.state is AttemptState.CANCELLED and failure is not None:
-        return CommandOutcome(AttemptState.FAILED, found.outputs, failure)
-    return found
+    stop = seen.stop
+    if stop is None or found.state not in _UNFINISHED:
+        return found
+    state = AttemptState.CANCELLED if stop.failure is None else AttemptState.FAILED
+    return CommandOutcome(state, found.outputs, stop.failure)
+
+
+_UNFINISHED = frozenset({AttemptState.LOST, AttemptState.NEVER_STARTED, AttemptState.CANCELLED})
 
 
 def _proved(seen: Seen, log: bytes | None) -> CommandOutcome:
@@ -219,7 +224,7 @@ def _killed(seen: Seen) -> CommandOutcome | None:
     if seen.terminated is not None and seen.terminated.get("reason") == _OOM:
         text = "the container took more memory than its limit and was ended; raise pod.resources.limits.memory"
         return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.RES, text, _OOM))
-    if seen.reason == "DeadlineExceeded" and seen.stop is None:
+    if seen.reason == "DeadlineExceeded" and not seen.stopping:
         text = "the Pod reached the step's timeout and was ended"
         return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.TMO, text))
     return None
@@ -264,6 +269,15 @@ def _tail(log: bytes) -> str:
 def _last_words(outputs: Mapping[str, Any]) -> str:
     lines = str(outputs["stdout"]).strip().splitlines()
     return f": {lines[-1][:500]}" if lines else ""
+
+
+def _stop(note: str) -> Stop | None:
+    """What a `STOP` says; None where somebody garbled it."""
+    try:
+        body = json.loads(note)
+        return Stop(Failure.from_json(body) if body else None) if isinstance(body, dict) else None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
 
 
 def _annotations(pod: Mapping[str, Any]) -> Mapping[str, str]:

@@ -18,11 +18,13 @@ from pilothouse_operator.podblock import merged_resources, placement, user_env, 
 GATE = f"{GROUP}/recorded"
 """The scheduling gate, taken away when the attempt's row has the Pod's UID."""
 
-PENDING_TIMEOUT = f"{GROUP}/pendingTimeout"
-"""Annotation: seconds that the Pod may take to start."""
-
 STOP = f"{GROUP}/stop"
-"""Annotation: why the operator ends the Pod; a failure as JSON, or an empty object where there is none."""
+"""Annotation: why the operator ends the Pod; a failure as JSON, or an empty object where there is none. A note for the
+next operator, which others may change or take away: that it ends the Pod, `STOP_SECONDS` says."""
+
+STOP_SECONDS = 1
+"""`activeDeadlineSeconds` of a Pod that is to end: the kubelet ends it at once, and its log stays readable. The API
+server lets nobody raise it again."""
 
 COMMAND, IMAGE, AGENT = "command", "image", "agent"
 """Roles: a command in our image under our entry point, one in the user's image, an agent."""
@@ -78,7 +80,7 @@ def build(ground: Ground, attempt: Attempt, block: Pod, pending_timeout: float, 
             "name": pod_name(ground.owner.name, attempt),
             "namespace": ground.owner.namespace,
             "labels": dict(labels(ground.installation, ground.owner.name, attempt, content.role)),
-            "annotations": {PENDING_TIMEOUT: f"{pending_timeout:g}", **(content.annotations or {})},
+            "annotations": dict(content.annotations or {}),
             "ownerReferences": [dict(ground.owner.reference())],
         },
         "spec": _spec(block, pending_timeout, content),

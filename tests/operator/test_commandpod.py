@@ -8,7 +8,7 @@ import pytest
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.workflows.commands.pod import OUTPUT, SECRETS, SPEC, WORK, Spec
 from pilothouse.workflows.work import ValueSource
-from pilothouse_operator.commandpod import SPEC_ANNOTATION, SPEC_LIMIT, TIMEOUT_ANNOTATION
+from pilothouse_operator.commandpod import SPEC_ANNOTATION, SPEC_LIMIT
 from pilothouse_operator.names import ROLE
 from tests.operator.attempts import command_pod, env_of, mounts_of, volumes_of
 
@@ -136,12 +136,6 @@ def test_what_is_too_large_to_travel_with_its_pod_is_refused(image: str | None) 
             command_pod(files=files, image=image)
         assert failed.value.failure.code is FailureCode.RES
         assert "pod.volumes" in failed.value.failure.message
-
-
-def test_a_users_image_is_ended_by_the_operator_and_ours_by_itself() -> None:
-    assert command_pod(image=IMAGE, timeout=30.0)["metadata"]["annotations"][TIMEOUT_ANNOTATION] == "30"
-    assert TIMEOUT_ANNOTATION not in command_pod(timeout=30.0)["metadata"]["annotations"]
-    assert TIMEOUT_ANNOTATION not in command_pod(image=IMAGE)["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize("image", [None, IMAGE])

@@ -1,22 +1,28 @@
 """Pods whose labels, annotations and owners somebody changed: what is decided stands in rows and in what nobody can
 change."""
 
+import json
 from typing import Any
 
 import pytest
 
 from pilothouse_operator.kube.port import Object
 from pilothouse_operator.kube.resources import PODS, WORKFLOWS
-from pilothouse_operator.names import ATTEMPT, INSTALLATION, MANAGED_BY, RUN, STEP, WORKFLOW
+from pilothouse_operator.names import ATTEMPT, INSTALLATION, MANAGED_BY, ROLE, RUN, STEP, WORKFLOW
 from pilothouse_operator.operator import SWEEP
-from tests.operator.desk import NAMESPACE, Desk, command
+from pilothouse_operator.pods import STOP
+from tests.operator.desk import NAMESPACE, Desk, command, invocation
 from tests.operator.kubelet import framed
 
 OTHER = {"apiVersion": "v1", "kind": "Workflow", "name": "other", "uid": "00000000-0000-4000-8000-00000000000f"}
-LABELS = [MANAGED_BY, INSTALLATION, WORKFLOW, RUN, STEP, ATTEMPT]
+FORGED = json.dumps({"code": "F-SEC", "message": "forged"})
+LABELS = [MANAGED_BY, INSTALLATION, WORKFLOW, RUN, STEP, ATTEMPT, ROLE]
 GARBLED: dict[str, dict[str, Any]] = {
     **{f"no label {name}": {"labels": {name: None}} for name in LABELS},
     **{f"another {name}": {"labels": {name: "another"}} for name in LABELS},
+    **{f"{STOP} is {text[:9]}": {"annotations": {STOP: text}} for text in ("garbage", "[]", '{"code": 1}', FORGED)},
+    "no labels": {"labels": None},
+    "no annotations": {"annotations": None},
     "no owner": {"ownerReferences": None},
     "another owner": {"ownerReferences": [OTHER]},
 }
@@ -95,6 +101,27 @@ async def test_the_limits_of_a_garbled_pod_stand(desk: Desk, change: dict[str, A
 
 def stopped(desk: Desk) -> bool:
     return bool(desk.kubelet.pod("a")["spec"].get("activeDeadlineSeconds") == 1)
+
+
+async def test_an_agents_garbled_pod_is_an_agents(desk: Desk) -> None:
+    desk.agent()
+    await begun(desk, invocation("a"))
+    garble(desk, "a", {"labels": {ROLE: "command"}})
+    await desk.agent_says("a", answer="so")
+    await desk.settle()
+    assert await desk.states() == {"a": "Succeeded"}
+
+
+@pytest.mark.parametrize("note", ["garbage", "[]", "7", "{}", '{"code": "F-SEC"}', '{"code": 1, "message": 2}', None])
+async def test_a_garbled_note_of_why_a_pod_was_stopped_is_no_reason(desk: Desk, note: str | None) -> None:
+    await begun(desk, IMAGE)
+    await desk.later(121)
+    assert stopped(desk)
+    garble(desk, "a", {"annotations": {STOP: note}})
+    desk.kubelet.deadline("a")
+    await desk.settle()
+    assert await desk.states() == {"a": "Error"}
+    assert desk.condition("Ready") == ("False", "OutcomeUnknown")
 
 
 async def test_a_workflow_that_is_deleted_without_its_pods_ends_and_they_go(desk: Desk) -> None:

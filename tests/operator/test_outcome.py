@@ -1,16 +1,14 @@
 """What a Pod's status proves. Success needs exit code 0 and its output; nothing else is one."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from pilothouse.records.failures import Failure, FailureCode
-from pilothouse_operator.commandpod import TIMEOUT_ANNOTATION
-from pilothouse_operator.names import ROLE
-from pilothouse_operator.outcome import result_of, see
-from pilothouse_operator.pods import AGENT, COMMAND, GATE, IMAGE, MAIN, PENDING_TIMEOUT, STOP
+from pilothouse_operator.outcome import Seen, Stop, result_of
+from pilothouse_operator.outcome import see as see_as
+from pilothouse_operator.pods import AGENT, COMMAND, GATE, IMAGE, MAIN, STOP, STOP_SECONDS
 from tests.operator.kubelet import framed
 
 RUNNING = {"running": {"startedAt": "2027-01-31T12:00:05Z"}}
@@ -36,19 +34,22 @@ def pod(
     `stop`: the operator ends it, with that failure or with none."""
     states = [] if main is None else [{"name": MAIN[role], "state": main}]
     said = {"phase": phase, "startTime": "2027-01-31T12:00:00Z", "containerStatuses": states, **(status or {})}
-    why = stop.to_json() if isinstance(stop, Failure) else {}
-    annotations = {STOP: json.dumps(why)} if stop is not False else {}
+    annotations = {} if stop is False else {STOP: Stop(stop if isinstance(stop, Failure) else None).note()}
     return {
         "metadata": {
             "name": "p",
-            "labels": {ROLE: role},
             "annotations": annotations,
             "creationTimestamp": "2027-01-31T11:59:59Z",
             **metadata,
         },
-        "spec": {},
+        "spec": {"containers": [{"name": role}]} | ({} if stop is False else {"activeDeadlineSeconds": STOP_SECONDS}),
         "status": {name: value for name, value in said.items() if value is not None},
     }
+
+
+def see(pod: dict[str, Any]) -> Seen:
+    """The Pod, in its role."""
+    return see_as(pod, pod["spec"]["containers"][0]["name"])
 
 
 def verdict(pod: dict[str, Any], log: bytes | None = b"") -> str:
@@ -254,16 +255,16 @@ def test_what_keeps_a_pod_from_starting(status: dict[str, Any], waiting: str) ->
     assert see(pod(phase="Pending", status={"containerStatuses": [], **status})).waiting == waiting
 
 
-def test_the_limits_are_those_that_the_pod_carries() -> None:
-    annotations = {PENDING_TIMEOUT: "90", TIMEOUT_ANNOTATION: "30.5"}
-    seen = see(pod(IMAGE, "Running", RUNNING, annotations=annotations))
-    assert (seen.pending_limit, seen.running_limit) == (90.0, 30.5)
+def test_the_times_are_those_of_the_api() -> None:
+    seen = see(pod(IMAGE, "Running", RUNNING))
     assert seen.running_since == datetime(2027, 1, 31, 12, 0, 5, tzinfo=UTC)
     assert seen.created_at == datetime(2027, 1, 31, 11, 59, 59, tzinfo=UTC)
-    bare = see({"metadata": {"name": "p", "creationTimestamp": "2027-01-31T11:59:59Z"}, "spec": {}})
-    assert (bare.pending_limit, bare.running_limit, bare.stop) == (600.0, None, None)
+    bare = see_as({"metadata": {"name": "p", "creationTimestamp": "2027-01-31T11:59:59Z"}, "spec": {}}, COMMAND)
+    assert (bare.running_since, bare.stopping, bare.stop) == (None, False, None)
 
 
 def test_a_pod_is_gated_by_our_gate_alone() -> None:
-    assert see({**pod(), "spec": {"schedulingGates": [{"name": GATE}]}}).gated
-    assert not see({**pod(), "spec": {"schedulingGates": [{"name": "example.com/queue"}]}}).gated
+    assert see({**pod(), "spec": {"containers": [{"name": COMMAND}], "schedulingGates": [{"name": GATE}]}}).gated
+    assert not see(
+        {**pod(), "spec": {"containers": [{"name": COMMAND}], "schedulingGates": [{"name": "example.com/queue"}]}}
+    ).gated

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.names import labels, pod_name
-from pilothouse_operator.pods import GATE, GRACE, PENDING_TIMEOUT
+from pilothouse_operator.pods import GATE, GRACE
 from tests.operator.admission import invalid
 from tests.operator.attempts import GROUND, OWNER, agent_pod, attempt, command_pod, volumes_of
 from tests.operator.podsecurity import containers, violations
@@ -179,10 +179,6 @@ def test_what_the_user_says_of_a_resource_replaces_all_that_we_say_of_it(
 ) -> None:
     (main,) = command_pod({"resources": block})["spec"]["containers"]
     assert main["resources"] == expected
-
-
-def test_the_pod_says_how_long_it_may_wait() -> None:
-    assert command_pod(pending=90.5)["metadata"]["annotations"][PENDING_TIMEOUT] == "90.5"
 
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -58,7 +58,7 @@ class Failure:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> Self:
-        return cls(FailureCode(body["code"]), body["message"], body.get("reason", ""))
+        return cls(FailureCode(body["code"]), str(body["message"]), str(body.get("reason", "")))
 
     def __str__(self) -> str:
         return f"{self.code.value} {self.reason + ': ' if self.reason else ''}{self.message}"
