@@ -153,7 +153,7 @@ def _waiting(status: Mapping[str, Any]) -> str:
 
 
 def _sentence(reason: str, message: str) -> str:
-    return f"{reason}: {message}"[:500] if message else reason
+    return f"{reason}: {message.strip()}"[:500] if message else reason
 
 
 def result_of(seen: Seen, log: bytes | None) -> CommandOutcome:
@@ -191,11 +191,14 @@ def _never_started(seen: Seen) -> CommandOutcome:
 
 
 def _framed(seen: Seen, log: bytes | None) -> CommandOutcome:
-    """Under our entry point: the log tells how the command ended, or nobody knows."""
+    """Under our entry point: the log tells how the command ended, or nobody knows. One that was asked to end, and not
+    by us, did not come to its end by itself, however orderly it went."""
     read = read_log(log or b"")
-    if read.end is not None:
-        return outcome(read)
-    return _killed(seen) or CommandOutcome(AttemptState.LOST, failure=Failure(FailureCode.UNK, _how(seen)))
+    told = None if read.end is None else outcome(read)
+    if told is not None and (told.state is not AttemptState.CANCELLED or seen.stopping):
+        return told
+    found = _killed(seen) or CommandOutcome(AttemptState.LOST, failure=Failure(FailureCode.UNK, _how(seen)))
+    return CommandOutcome(found.state, {} if told is None else told.outputs, found.failure)
 
 
 def _plain(seen: Seen, log: bytes | None) -> CommandOutcome:
@@ -243,6 +246,9 @@ def _how(seen: Seen) -> str:
     """How the Pod ended, for people."""
     if seen.reason:
         return f"its Pod was ended: {_sentence(seen.reason, seen.message)}"
+    for condition in seen.pod.get("status", {}).get("conditions", []):
+        if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
+            return f"its Pod was ended: {_sentence(condition.get('reason', ''), condition.get('message', ''))}"
     if "deletionTimestamp" in seen.pod["metadata"]:
         return "somebody deleted its Pod"
     ended = seen.terminated or {}

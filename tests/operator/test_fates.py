@@ -115,6 +115,18 @@ async def test_a_pod_of_the_same_name_that_no_row_knows_proves_nothing(desk: Des
     assert desk.condition("Stalled") == ("True", "OutcomeUnknown")
 
 
+async def test_who_ended_a_pod_is_told_and_nobody_is_said_to_have_cancelled_it(desk: Desk) -> None:
+    await begun(desk)
+    desk.kubelet.start("a")
+    full = 'Usage of EmptyDir volume "work" exceeds the limit "1Gi". '
+    desk.kubelet.end("a", framed(code=None, signal=15, stopped=True), code=143)
+    desk.kubelet.fail("a", "Evicted", full)
+    await desk.settle()
+    assert [attempt.state.value for attempt in await desk.attempts()] == ["Lost"]
+    assert desk.condition("Ready") == ("False", "OutcomeUnknown")
+    assert f"its Pod was ended: Evicted: {full.strip()}" in desk.message()
+
+
 async def test_a_pod_that_vanished_is_an_unknown_outcome_once_its_grace_is_over(desk: Desk) -> None:
     await begun(desk)
     desk.kubelet.start("a")

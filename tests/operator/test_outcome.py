@@ -66,6 +66,7 @@ DEADLINE: dict[str, Any] = {
     "message": "Pod was active on the node longer than the specified deadline",
 }
 DELETED: dict[str, Any] = {"deletionTimestamp": "2027-01-31T12:01:30Z", "deletionGracePeriodSeconds": 30}
+DRAINED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI", "message": "evicting"}
 HALF = b'{"start":{"pid":7,"at":0.0}}\n{"out":"half"}\n'
 STOPPED = framed("half", code=None, signal=15, stopped=True)
 
@@ -102,6 +103,9 @@ COMMANDS: list[tuple[str, dict[str, Any], bytes | None, str]] = [
     ("no room on the node", pod(status={"reason": "OutOfcpu", "startTime": None}), None, "NeverStarted F-ENV"),
     ("a node of another kind", pod(status={"reason": "NodeAffinity"}), None, "NeverStarted F-ENV"),
     ("a node that shuts down", pod(status={"reason": "NodeShutdown"}), None, "NeverStarted F-ENV"),
+    ("evicted, and it ended in time", pod(main=ended(143), status=EVICTED), STOPPED, "Lost F-UNK"),
+    ("deleted, and it ended in time", pod(main=ended(143), **DELETED), STOPPED, "Lost F-UNK"),
+    ("the last deadline, and it ended in time", pod(main=ended(143), status=DEADLINE), STOPPED, "Failed F-TMO"),
     ("shut down while it ran", pod(main=ended(137), status={"reason": "Terminated"}), HALF, "Lost F-UNK"),
 ]
 
@@ -195,6 +199,8 @@ def test_a_message_tells_the_cause() -> None:
     for given, cause in (
         (pod(main=ended(137), status=EVICTED), "Evicted: The node was low on resource: memory."),
         (pod(main=ended(2)), "Error, exit code 2"),
+        (pod(main=ended(143), **DELETED), "somebody deleted its Pod"),
+        (pod(main=ended(143), status={"conditions": [DRAINED]}, **DELETED), "EvictionByEvictionAPI: evicting"),
         (pod(IMAGE, main=ended(143), **DELETED), "somebody deleted its Pod"),
         (pod(main=ended(128, "StartError", message="no such file")), "StartError: no such file"),
         (pod(status={"reason": "OutOfcpu", "message": "no cpu"}), "OutOfcpu: no cpu"),

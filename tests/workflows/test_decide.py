@@ -254,6 +254,20 @@ def test_a_shutdown_outranks_retries_and_restarts(verb: Shutdown, ended: Attempt
     assert isinstance(action, Settle)
 
 
+@pytest.mark.parametrize("on_loss", OnLoss)
+@pytest.mark.parametrize(
+    ("verb", "follows"),
+    [(Shutdown.CANCEL, StepState.CANCELLED), (Shutdown.TERMINATE, StepState.CANCELLED), (Shutdown.STOP, None)],
+)
+def test_a_process_that_is_lost_while_it_is_to_be_ended_is_ended(
+    verb: Shutdown, follows: StepState | None, on_loss: OnLoss
+) -> None:
+    lost = snapshot(step(A, StepState.RUNNING), attempts=(attempt(A, AttemptState.LOST),), shutdown=verb)
+    (action,) = decide(plan_of(planned(A, on_loss=on_loss)), lost)
+    assert isinstance(action, Settle)
+    assert action.state is (follows or (StepState.ERROR if on_loss is OnLoss.FAIL else StepState.CANCELLED))
+
+
 def test_a_run_that_was_shut_down_is_cancelled_whatever_its_steps_came_to() -> None:
     done = snapshot(step(A, StepState.FAILED), step(B, StepState.SUCCEEDED), shutdown=Shutdown.CANCEL)
     assert decide(plan_of(planned(A), planned(B)), done) == [Close(RunState.CANCELLED)]

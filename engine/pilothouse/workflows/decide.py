@@ -169,6 +169,9 @@ class _Decision:
         return Settle(step.id, StepState.FAILED, failure)
 
     def _lost(self, planned: PlannedStep, step: Step, attempt: Attempt) -> Action:
+        """One that was to be ended is: whoever was first, how far it came is as little known."""
+        if self._killing:
+            return Settle(step.id, StepState.CANCELLED, self._ending_failure)
         if planned.on_loss is OnLoss.FAIL:
             message = f"its process ended without an outcome{_cause(attempt)}"
             remedy = "set idempotent: true to have it run again"
