@@ -44,16 +44,18 @@ class Workflows:
     async def reconcile(self, key: Key) -> None:
         cached = self.objects.get(key.kind, key.namespace, key.name)
         obj = cached or await self.kube.get(WORKFLOWS, key.namespace, key.name)
-        tenant = await self._tenant(key.namespace)
-        gone = tenant is None or obj is None or "deletionTimestamp" in obj["metadata"]
+        namespace = await self.kube.get(NAMESPACES, None, key.namespace)
+        gone = namespace is None or obj is None or "deletionTimestamp" in obj["metadata"]
         orphans = await self._orphans(key, None if gone or obj is None else UUID(obj["metadata"]["uid"]))
         if orphans and cached is not None and not await self._is_current(key, cached):
             return
         for run in orphans:
             await self.store.request_shutdown(run.ref, Shutdown.TERMINATE)
             await self._drive(key, run, None)
-        if obj is not None and tenant is not None and not gone:
-            await self._look(key, obj, tenant)
+        if obj is None or namespace is None:
+            return
+        tenant = UUID(namespace["metadata"]["uid"])  # one that is created anew is another tenant
+        await (self._see_off(key, obj, tenant) if gone else self._look(key, obj, tenant))
 
     async def _look(self, key: Key, obj: Object, tenant: UUID) -> None:
         uid = UUID(obj["metadata"]["uid"])
@@ -78,6 +80,13 @@ class Workflows:
                 self.again(key, WAIT)
         await self._tidy(key, uid, tenant, snapshot)
         await self._report(key, obj, verdict, snapshot, suspended)
+
+    async def _see_off(self, key: Key, obj: Object, tenant: UUID) -> None:
+        """A Workflow on its way out, which a finalizer may hold: its status says how its run ends."""
+        newest = await self.store.runs(tenant, workflow=key.name, limit=1)
+        if newest and str(newest[0].workflow_uid) == obj["metadata"]["uid"]:
+            snapshot = await self.store.snapshot(newest[0].ref)
+            await self._report(key, obj, verdict_of(snapshot, notes=self._notes(snapshot)), snapshot, suspended=False)
 
     async def _is_current(self, key: Key, obj: Object) -> bool:
         """Whether the object is as the API server has it now. Asked before anything that cannot be undone, for a watch
@@ -172,11 +181,6 @@ class Workflows:
         urgent = snapshot is None or snapshot.run.state.final
         if (left := await self.statuses.write(WORKFLOWS, obj, status, urgent=urgent)) > 0:
             self.again(key, left)
-
-    async def _tenant(self, namespace: str) -> UUID | None:
-        """The UID of the namespace as it is now: one that is created anew is another tenant."""
-        found = await self.kube.get(NAMESPACES, None, namespace)
-        return None if found is None else UUID(found["metadata"]["uid"])
 
 
 def _open(key: Key, attempts: Iterable[Attempt]) -> set[str]:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pilothouse.store.ports import RunStore
-from pilothouse_operator.kube.resources import PODS
+from pilothouse_operator.kube.resources import PODS, WORKFLOWS, Resource
 from pilothouse_operator.pods import GRACE
 from tests.operator.desk import NAMESPACE, SETTINGS, Desk, command
 from tests.operator.kubelet import framed
@@ -157,3 +157,26 @@ async def test_a_run_of_a_namespace_that_is_served_no_more_is_left_alone_until_i
     await desk.begin()
     await desk.later(GRACE)
     assert [run.state.value for run in await desk.runs()] == ["Cancelled"]
+
+
+def mark(desk: Desk, resource: Resource, name: str, namespace: str = NAMESPACE) -> None:
+    """It is being deleted, and something keeps it there."""
+    desk.fake.change(
+        resource, namespace, name, lambda obj: obj["metadata"].update(deletionTimestamp=desk.fake._moment())
+    )
+
+
+async def test_a_deleted_workflow_that_a_finalizer_holds_says_how_its_run_ended(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow(command("a"), command("b", needs=["a"]))
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    mark(desk, WORKFLOWS, "hello")
+    await desk.settle()
+    desk.kubelet.deadline("a")
+    await desk.later(1)
+    assert await desk.states() == {"a": "Cancelled", "b": "Cancelled"}
+    assert desk.object()["status"]["run"]["state"] == "Cancelled"
+    assert desk.condition("Finished") == ("True", "Cancelled")
+    assert desk.kubelet.pods() == []
