@@ -45,7 +45,7 @@ class Workflows:
         cached = self.objects.get(key.kind, key.namespace, key.name)
         obj = cached or await self.kube.get(WORKFLOWS, key.namespace, key.name)
         namespace = await self.kube.get(NAMESPACES, None, key.namespace)
-        gone = namespace is None or obj is None or "deletionTimestamp" in obj["metadata"]
+        gone = any(each is None or "deletionTimestamp" in each["metadata"] for each in (namespace, obj))
         orphans = await self._orphans(key, None if gone or obj is None else UUID(obj["metadata"]["uid"]))
         if orphans and cached is not None and not await self._is_current(key, cached):
             return

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from pilothouse.store.ports import RunStore
-from pilothouse_operator.kube.resources import PODS, WORKFLOWS, Resource
+from pilothouse_operator.kube.resources import NAMESPACES, PODS, WORKFLOWS, Resource
 from pilothouse_operator.pods import GRACE
 from tests.operator.desk import NAMESPACE, SETTINGS, Desk, command
 from tests.operator.kubelet import framed
@@ -180,3 +180,18 @@ async def test_a_deleted_workflow_that_a_finalizer_holds_says_how_its_run_ended(
     assert desk.object()["status"]["run"]["state"] == "Cancelled"
     assert desk.condition("Finished") == ("True", "Cancelled")
     assert desk.kubelet.pods() == []
+
+
+async def test_a_run_whose_namespace_is_being_deleted_is_cancelled(desk: Desk) -> None:
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.kubelet.start("a")
+    await desk.settle()
+    desk.fake.admission.terminating.add(NAMESPACE)
+    mark(desk, NAMESPACES, NAMESPACE, "")
+    desk.kubelet.end("a", framed(code=None, signal=15, stopped=True), code=143)
+    await desk.settle()
+    assert [run.state.value for run in await desk.runs()] == ["Cancelled"]
+    assert await desk.states() == {"a": "Cancelled"}
+    assert desk.object()["status"]["run"]["state"] == "Cancelled"
