@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pilothouse.agents.hooks import Block, GatedCall
-from pilothouse.agents.messages import AssistantMessage, Cost, Message, ToolResultMessage, Usage
+from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, Usage
 from pilothouse.agents.preflight import CALL_FAILURES
 from pilothouse.agents.turns import failed
+from pilothouse.agents.usage import total_of
 from pilothouse.records.failures import Failure, FailureCode
 
 
@@ -95,7 +96,7 @@ class Bounds:
 
     def _spend(self, usage: Usage | None) -> None:
         if usage:
-            self.usage = _sum(self.usage, usage)
+            self.usage = total_of((self.usage, usage))
 
 
 def _reached(count: int, limit: int | None) -> bool:
@@ -104,9 +105,3 @@ def _reached(count: int, limit: int | None) -> bool:
 
 def _spent(what: str, reason: str) -> Failure:
     return Failure(FailureCode.RES, f"the budget of {what} is used up, and the task is not done", reason)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    cost = Cost(**{name: getattr(one.cost, name) + getattr(other.cost, name) for name in Cost.model_fields})
-    tokens = {name: getattr(one, name) + getattr(other, name) for name in Usage.model_fields if name != "cost"}
-    return Usage(**tokens, cost=cost)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pilothouse.agents.batch import Batch
+from pilothouse.agents.convert import convert_to_llm
 from pilothouse.agents.events import (
     AgentEnd,
     AgentStart,
@@ -22,10 +23,11 @@ from pilothouse.agents.events import (
 )
 from pilothouse.agents.hooks import FollowUps, Gate, ShouldStop, never_stop, no_follow_ups
 from pilothouse.agents.journal import Recorder
-from pilothouse.agents.messages import AssistantMessage, CustomMessage, Message
+from pilothouse.agents.messages import AssistantMessage, Message
 from pilothouse.agents.model_call import ModelCall
 from pilothouse.agents.preflight import Preflight
-from pilothouse.agents.turns import Turn, failed, terminates
+from pilothouse.agents.repair import repaired
+from pilothouse.agents.turns import Turn, terminates
 from pilothouse.models.provider import ModelOptions, ModelProvider, ModelRequest
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError
@@ -167,15 +169,8 @@ class _Loop:
     def _request(self) -> ModelRequest:
         return ModelRequest(
             self._system,
-            [message for message in self._messages if _legal(message)],
+            repaired(convert_to_llm(self._messages)),
             self._tools.specs,
             self._config.options,
             self._config.response_schema,
         )
-
-
-def _legal(message: Message) -> bool:
-    """Whether a model may see the message: custom roles and responses that failed stay in the session only."""
-    if isinstance(message, AssistantMessage):
-        return not failed(message)
-    return not isinstance(message, CustomMessage)

@@ -18,7 +18,7 @@ from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.agents.progress import Progress
 from pilothouse.agents.prompt import system_prompt, user_prompt
 from pilothouse.agents.resume import find_position, outcome_unknown, worked
-from pilothouse.agents.session import SessionTree
+from pilothouse.agents.session import SessionTree, build_context
 from pilothouse.models.provider import ModelOptions, ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
@@ -77,7 +77,7 @@ async def run_agent(
     if position.unknown:
         return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
     config = _config(task, provider, Journal(store, tree, task.step), progress, gate)
-    context = Context(_system(task), position.messages, tools)
+    context = Context(_system(task), build_context(tree.branch()).messages, tools)
     try:
         async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
             prompts = () if position.messages else (_prompt(task),)
