@@ -28,6 +28,7 @@ from pilothouse.agents.session.entries import (
 )
 from pilothouse.agents.session.errors import CompactionError, SessionError, SummaryError
 from pilothouse.agents.session.fork import fork
+from pilothouse.agents.session.jsonl import FileEntry, Header, SessionFile, read_jsonl, write_jsonl
 from pilothouse.agents.session.navigation import (
     BranchSummarySettings,
     Navigation,
@@ -39,6 +40,7 @@ from pilothouse.agents.session.navigation import (
 from pilothouse.agents.session.state import ModelRef, SessionState, check_tool_names
 from pilothouse.agents.session.summary import ModelSummariser, Summariser, Summary, SummaryRequest
 from pilothouse.agents.session.tokens import context_tokens, estimate
+from pilothouse.agents.session.transfer import Imported, export_session, import_session
 from pilothouse.agents.session.tree import SessionTree
 
 __all__ = [
@@ -51,7 +53,10 @@ __all__ = [
     "CompactionSettings",
     "CustomBody",
     "CustomMessageBody",
+    "FileEntry",
     "FileLists",
+    "Header",
+    "Imported",
     "LabelBody",
     "LeafBody",
     "MessageBody",
@@ -65,6 +70,7 @@ __all__ = [
     "Projectors",
     "SessionContext",
     "SessionError",
+    "SessionFile",
     "SessionInfoBody",
     "SessionState",
     "SessionTree",
@@ -79,12 +85,16 @@ __all__ = [
     "compact",
     "context_tokens",
     "estimate",
+    "export_session",
     "fork",
+    "import_session",
     "message_of",
     "navigate",
     "plan_navigation",
     "prepare",
     "read_body",
+    "read_jsonl",
     "should_compact",
     "summarise_branch",
+    "write_jsonl",
 ]
