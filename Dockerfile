@@ -7,7 +7,7 @@ COPY pyproject.toml /
 RUN ["python3", "-c", "import tomllib; \
 project = tomllib.load(open('/pyproject.toml', 'rb'))['project']; \
 extras = project['optional-dependencies']; \
-print(*project['dependencies'], *extras['local'], *extras['operator'], sep='\\n', file=open('/requirements.txt', 'w'))"]
+print(*project['dependencies'], *extras['local'], *extras['operator'], *extras['mcp'], sep='\\n', file=open('/requirements.txt', 'w'))"]
 
 # The environment gets no pip of its own: another one installs into it, and is gone when the layer is made. Where the way
 # to a package index needs them, a build is given pip's configuration and the roots to trust as secrets, which no layer
