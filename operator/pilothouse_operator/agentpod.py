@@ -11,6 +11,7 @@ from typing import Any
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.pod import Pod
 from pilothouse.records.runs import Attempt
+from pilothouse.tools.names import SANDBOXED_NAMES
 from pilothouse.tools.sandbox.commands import HANDED_ON
 from pilothouse_operator.pods import (
     AGENT,
@@ -58,7 +59,7 @@ class AgentPod:
 
     @property
     def _sandboxed(self) -> bool:
-        return any(tool.builtin is not None for tool in self.spec.tools)
+        return any(tool.builtin in SANDBOXED_NAMES for tool in self.spec.tools)
 
     def _content(self) -> Content:
         return Content(

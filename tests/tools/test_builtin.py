@@ -7,18 +7,19 @@ from typing import Any, cast
 
 import pytest
 
+from pilothouse.governance.domains import DomainGate
 from pilothouse.records.failures import Failed
-from pilothouse.tools.builtin import BUILTIN_NAMES, builtin_tools
-from pilothouse.tools.registry import ToolRefused, ToolRegistry
+from pilothouse.tools import files, shell
+from pilothouse.tools.builtin import builtin_tools
+from pilothouse.tools.names import BUILTIN_NAMES
+from pilothouse.tools.registry import ToolRefused
 from pilothouse.tools.sandbox.client import FileContent, Sandbox
 from pilothouse.tools.sandbox.errors import SandboxLost
 from pilothouse.tools.sandbox.local import local_sandbox
 from pilothouse.tools.sandboxed import Sandboxes
-from pilothouse.tools.tool import ToolInvocation, ToolResult
-
-
-async def nobody(partial: ToolResult) -> None:
-    """Takes updates for nobody."""
+from pilothouse.tools.tool import ToolResult
+from tests.tools import calls
+from tests.tools.calls import text
 
 
 @pytest.fixture
@@ -28,16 +29,9 @@ async def sandbox(tmp_path: Path) -> AsyncIterator[Sandbox]:
 
 
 async def use(sandbox: Sandboxes, name: str, **arguments: Any) -> ToolResult:
-    """The result of one call whose arguments satisfy the tool's schema, with 1,000 bytes of output."""
-    tools = ToolRegistry(builtin_tools(BUILTIN_NAMES, sandbox, 1_000))
-    tool = tools.find(name)
-    assert tool is not None
-    assert tools.problems(name, arguments) == ""
-    return await tool.execute(ToolInvocation("A", arguments, nobody))
-
-
-def text(result: ToolResult) -> str:
-    return "".join(block.text for block in result.content if block.type == "text")
+    """The result of one call whose arguments satisfy the tool's schema."""
+    [tool] = builtin_tools([name], sandbox, DomainGate.of(None))
+    return await calls.use(tool, **arguments)
 
 
 async def test_what_is_written_is_read(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -47,13 +41,11 @@ async def test_what_is_written_is_read(sandbox: Sandbox, tmp_path: Path) -> None
     assert text(await use(sandbox, "file_read", path="out/a.md")) == "hé\n"
 
 
-async def test_a_long_file_keeps_its_beginning_and_its_end(sandbox: Sandbox, tmp_path: Path) -> None:
-    (tmp_path / "long").write_text("HEAD" + "x" * 5_000 + "TAIL")
-    told = text(await use(sandbox, "file_read", path="long"))
-    assert told.startswith("HEAD")
-    assert told.endswith("TAIL")
-    assert "4008 bytes left out" in told
-    assert len(told) < 1_100
+async def test_a_file_beyond_all_measure_is_not_read(sandbox: Sandbox, tmp_path: Path) -> None:
+    with (tmp_path / "long").open("wb") as file:
+        file.truncate(20_000_000)
+    result = await use(sandbox, "file_read", path="long")
+    assert (result.is_error, text(result)) == (True, "`long` has 20,000,000 bytes; at most 16,777,216 are read")
 
 
 @pytest.mark.parametrize("path", ["../outside", "/etc/passwd", "missing", "."])
@@ -86,11 +78,43 @@ async def test_a_command_over_its_time_is_ended(sandbox: Sandbox) -> None:
     assert (result.is_error, text(result)) == (True, "begun\n[ended after its timeout of 0.5 seconds]")
 
 
-async def test_a_long_output_keeps_its_beginning_and_its_end(sandbox: Sandbox) -> None:
+async def test_an_output_beyond_all_measure_keeps_its_beginning_and_its_end(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "WHOLE_LIMIT", 1_000)
     told = text(await use(sandbox, "shell", command="echo HEAD; yes | head -c 9000; echo TAIL"))
     assert told.startswith("HEAD\ny\n")
     assert told.endswith("TAIL\n[exit code 0]")
     assert "8010 bytes left out" in told
+
+
+async def test_binary_output_is_shown_with_signs_for_what_is_no_text(sandbox: Sandbox) -> None:
+    assert text(await use(sandbox, "shell", command=r"printf 'a\377b\0c\n'")) == "a\ufffdb\0c\n[exit code 0]"
+
+
+async def test_files_are_listed_by_a_pattern(sandbox: Sandbox, tmp_path: Path) -> None:
+    for name in ("src/a.py", "src/deep/b.py", "src/deep/c.md", ".git/d.py", "e.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert text(await use(sandbox, "file_list")) == "e.py\nsrc/"
+    assert text(await use(sandbox, "file_list", pattern="**/*.py")) == "e.py\nsrc/a.py\nsrc/deep/b.py"
+    assert text(await use(sandbox, "file_list", pattern="*", path="src")) == "src/a.py\nsrc/deep/"
+    result = await use(sandbox, "file_list", pattern="*.txt")
+    assert (text(result), result.details) == ("Nothing in `.` matches `*.txt`.", {"entries": 0, "more": False})
+
+
+async def test_a_list_that_is_cut_says_so(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "LIST_LIMIT", 2)
+    for name in "abc":
+        (tmp_path / name).touch()
+    assert text(await use(sandbox, "file_list")) == "a\nb\n[there are more; use a narrower pattern]"
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"path": "missing"}, {"path": "../x"}, {"pattern": "../*"}, {"pattern": "/etc/*"}]
+)
+async def test_what_cannot_be_listed_is_an_error_result(sandbox: Sandbox, arguments: dict[str, str]) -> None:
+    assert (await use(sandbox, "file_list", **arguments)).is_error
 
 
 async def test_a_command_whose_sandbox_goes_away_has_an_unknown_outcome(sandbox: Sandbox) -> None:
@@ -143,14 +167,18 @@ async def test_a_call_that_costs_one_sandbox_after_the_other_is_given_up(sandbox
 
 
 def test_only_calls_that_do_no_harm_twice_are_idempotent() -> None:
-    tools = builtin_tools(BUILTIN_NAMES, sandboxes=None)  # type: ignore[arg-type]
+    tools = builtin_tools(BUILTIN_NAMES, sandboxes=None, gate=DomainGate.of(None))  # type: ignore[arg-type]
     assert {tool.name: tool.idempotent for tool in tools} == {
         "file_read": True,
         "file_write": True,
+        "file_list": True,
+        "apply_patch": False,
         "shell": False,
+        "web_fetch": True,
     }
+    assert [tool.name for tool in tools if tool.execution_mode == "sequential"] == ["apply_patch"]
 
 
 def test_a_name_that_is_not_built_in_is_refused() -> None:
-    with pytest.raises(ToolRefused, match="`browser` is not a built-in tool; they are: file_read, file_write, shell"):
-        builtin_tools(["browser"], sandboxes=None)  # type: ignore[arg-type]
+    with pytest.raises(ToolRefused, match="`browser` is not a built-in tool; they are: file_read, file_write, "):
+        builtin_tools(["browser"], sandboxes=None, gate=DomainGate.of(None))  # type: ignore[arg-type]

@@ -11,11 +11,14 @@ from pilothouse.api.agent import AgentLimits, AgentSpec
 from pilothouse.api.fields import seconds
 from pilothouse.api.governance import Budget
 from pilothouse.api.languagemodel import ModelOptions
+from pilothouse.governance.domains import DomainGate
 from pilothouse.models import provider
 from pilothouse.models.factory import create
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.tools.builtin import builtin_tools
+from pilothouse.tools.output import BoundedTool, Outputs, PutBlob
+from pilothouse.tools.redaction import Redactor
 from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.sandboxed import Sandboxes
 
@@ -64,10 +67,18 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
         raise Failed(FailureCode.INP, str(error)) from None
 
 
-def make_tools(spec: AgentSpec, sandboxes: Sandboxes) -> ToolRegistry:
-    """The tools that the spec lists, working in the sandbox."""
+def make_tools(spec: AgentSpec, sandboxes: Sandboxes, put_blob: PutBlob, redactor: Redactor) -> ToolRegistry:
+    """The tools that the spec lists. What they answer is bounded, its whole kept by `put_blob`.
+
+    Raises Failed where the spec's domains cannot be read.
+    """
     names = [tool.builtin for tool in spec.tools if tool.builtin is not None]
-    return ToolRegistry(builtin_tools(names, sandboxes, (spec.limits or AgentLimits()).output_bytes))
+    try:
+        gate = DomainGate.of(spec.governance.domains if spec.governance else None)
+    except ValueError as error:
+        raise Failed(FailureCode.INP, f"governance.domains: {error}") from None
+    outputs = Outputs(put_blob, redactor, (spec.limits or AgentLimits()).output_bytes)
+    return ToolRegistry([BoundedTool(tool, outputs) for tool in builtin_tools(names, sandboxes, gate)])
 
 
 def _limits(limits: AgentLimits, budget: Budget) -> Limits:

@@ -21,6 +21,7 @@ from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreUnavailable, Superseded
 from pilothouse.store.keeping import keep_own
 from pilothouse.store.ports import AttemptStore
+from pilothouse.tools.redaction import Redactor
 from pilothouse.tools.sandbox.errors import SandboxError
 from pilothouse.tools.sandboxed import Sandboxes
 
@@ -50,11 +51,12 @@ class AgentAttempt:
         """
         spec = AgentSpec.model_validate(assignment.work.spec)
         task = self._task(spec, assignment)
-        provider = _provider(spec, surroundings.secret)
+        redactor = Redactor()
+        provider = _provider(spec, _learning(surroundings.secret, redactor))
         limit = assignment.work.timeout
         try:
             async with asyncio.timeout(limit) as clock, surroundings.sandbox as sandboxes:
-                tools = make_tools(spec, sandboxes)
+                tools = make_tools(spec, sandboxes, self.store.put_blob, redactor)
                 result = await run_agent(task, self.store, provider, tools, surroundings.emit)
         except TimeoutError:
             if not clock.expired():
@@ -102,6 +104,17 @@ async def failure_of(work: Awaitable[None]) -> Failure | None:
     except Exception as error:  # a defect of ours must end the attempt, not whoever waits for it
         return Failure(FailureCode.UNK, f"the agent's process failed: {type(error).__name__}: {error}")
     return None
+
+
+def _learning(secret: Callable[[KeyRef], str], redactor: Redactor) -> Callable[[KeyRef], str]:
+    """Whatever value is asked for, now or later, no tool's output shows it from then on."""
+
+    def ask(key: KeyRef) -> str:
+        value = secret(key)
+        redactor.learn(value)
+        return value
+
+    return ask
 
 
 def _provider(spec: AgentSpec, secret: Callable[[KeyRef], str]) -> ModelProvider:

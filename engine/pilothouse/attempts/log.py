@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TextIO
 
 from pilothouse.agents.events import AgentEvent, ToolExecutionEnd, ToolExecutionStart, TurnEnd
-from pilothouse.tools.builtin import BUILTIN_NAMES
+from pilothouse.tools.names import BUILTIN_NAMES
 
 
 class Log:

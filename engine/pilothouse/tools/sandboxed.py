@@ -8,9 +8,6 @@ from pilothouse.tools.sandbox.client import Sandbox
 from pilothouse.tools.sandbox.errors import RequestError, SandboxError
 from pilothouse.tools.tool import Tool, ToolResult
 
-DEFAULT_OUTPUT_BYTES = 15_000
-"""Bytes of a tool's output that go to the model; of longer output the beginning and the end."""
-
 TRIES = 3
 """Sandboxes that a repeatable call may lose before the task fails."""
 

@@ -5,9 +5,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from pilothouse.tools.output import WHOLE_LIMIT
 from pilothouse.tools.sandbox.client import Sandbox
 from pilothouse.tools.sandbox.output import HeadAndTail, RunResult
-from pilothouse.tools.sandboxed import DEFAULT_OUTPUT_BYTES, Sandboxes, answer
+from pilothouse.tools.sandboxed import Sandboxes, answer
 from pilothouse.tools.tool import ExecutionMode, ToolInvocation, ToolResult
 
 DEFAULT_TIMEOUT = 120
@@ -37,9 +38,8 @@ class Shell:
     idempotent = False
     execution_mode: ExecutionMode = "parallel"
 
-    def __init__(self, sandboxes: Sandboxes, output_bytes: int = DEFAULT_OUTPUT_BYTES) -> None:
+    def __init__(self, sandboxes: Sandboxes) -> None:
         self._sandboxes = sandboxes
-        self._output_bytes = output_bytes
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
         timeout = call.arguments.get("timeout", DEFAULT_TIMEOUT)
@@ -48,7 +48,7 @@ class Shell:
         return await answer(self, self._sandboxes, lambda sandbox: self._run(sandbox, command, seconds))
 
     async def _run(self, sandbox: Sandbox, command: str, seconds: float) -> ToolResult:
-        output = HeadAndTail(self._output_bytes)
+        output = HeadAndTail(WHOLE_LIMIT)
         ended = await sandbox.run(command, timeout=seconds, max_output=0, on_output=lambda _, data: output.add(data))
         text = output.content().decode(errors="replace")
         gap = "\n" if text and not text.endswith("\n") else ""

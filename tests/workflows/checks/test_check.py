@@ -8,8 +8,7 @@ import pytest
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.workflow import Workflow, WorkflowSpec
 from pilothouse.models import provider
-from pilothouse.tools.builtin import BUILTIN_NAMES
-from pilothouse.workflows.checks.check import BUILTIN_TOOLS, check
+from pilothouse.workflows.checks.check import check
 from pilothouse.workflows.checks.fields import MODEL_FAILURES
 from pilothouse.workflows.checks.references import Known
 from pilothouse.workflows.expressions.evaluator import Evaluator
@@ -72,5 +71,4 @@ async def test_what_nothing_carries_out_does_not_keep_the_rest_from_being_told(e
 
 
 def test_names_that_are_written_twice_agree() -> None:
-    assert set(BUILTIN_TOOLS) == set(BUILTIN_NAMES)
     assert {code.value for code in MODEL_FAILURES} == set(get_args(provider.FailureCode))

@@ -7,7 +7,7 @@ from typing import Self
 
 from pilothouse.tools.sandbox.connection import Connection
 from pilothouse.tools.sandbox.errors import SandboxLost
-from pilothouse.tools.sandbox.exchanges import Download, Exchange, FileDownload, OnOutput, RunExchange
+from pilothouse.tools.sandbox.exchanges import Download, Entry, Exchange, FileDownload, Listed, OnOutput, RunExchange
 from pilothouse.tools.sandbox.output import MAX_OUTPUT, RunResult
 from pilothouse.tools.sandbox.protocol import MAX_TIMEOUT, Frame, as_body
 
@@ -30,6 +30,14 @@ class FileContent:
     @property
     def truncated(self) -> bool:
         return len(self.data) < self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Entries of the workspace. `more` says that some were left out."""
+
+    entries: tuple[Entry, ...]
+    more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,18 @@ class Sandbox:
         exchange = FileDownload(max_bytes)
         last = await self._perform(exchange, "get", {"path": path, "max_bytes": max_bytes})
         return FileContent(exchange.data, last.get("size", int), last.get("mode", int))
+
+    async def remove(self, path: str) -> None:
+        """Remove a file, or a link itself; raises `PathNotFound`, or `PathRefused` for a directory."""
+        await self._perform(Exchange(), "remove", {"path": path})
+
+    async def find(self, path: str, pattern: str, *, max_entries: int) -> Listing:
+        """What is below the directory `path` and matches the pattern, whose parts between `/` are as a shell has them,
+        and `**` any number of directories; sorted by path. Links are listed and not followed."""
+        exchange = Listed(max_entries)
+        fields = {"path": path, "pattern": pattern, "max_entries": max_entries}
+        last = await self._perform(exchange, "find", fields)
+        return Listing(tuple(exchange.entries), last.get("more", bool))
 
     async def snapshot(self, *, max_bytes: int) -> Snapshot:
         """The workspace as an archive; raises `TooLarge` if that would be over `max_bytes`.

@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 from pilothouse.tools.sandbox.errors import ANSWERS, ProtocolError
@@ -117,6 +119,44 @@ class FileDownload(Download):
     def check_last(self, frame: Frame) -> None:
         frame.get("size", int)
         frame.get("mode", int)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a directory: its path in the workspace; `size` in bytes, of a file."""
+
+    path: str
+    kind: Literal["file", "directory", "link", "other"]
+    size: int
+
+
+class Listed(Exchange):
+    """Collects at most `max_entries` entries."""
+
+    def __init__(self, max_entries: int) -> None:
+        super().__init__()
+        self.entries: list[Entry] = []
+        self._most = max_entries
+
+    def receive(self, frame: Frame) -> None:
+        if frame.kind != "data":
+            super().receive(frame)
+        if len(self.entries) >= self._most:
+            raise ProtocolError("the sandbox sent more than was asked for")
+        self.entries.append(_entry(frame.payload))
+
+    def check_last(self, frame: Frame) -> None:
+        frame.get("more", bool)
+
+
+def _entry(line: bytes) -> Entry:
+    try:
+        match json.loads(line):
+            case [str(path), ("file" | "directory" | "link" | "other") as kind, int(size)]:
+                return Entry(path, kind, size)
+    except (ValueError, RecursionError):
+        pass
+    raise ProtocolError("the sandbox sent an entry that is none")
 
 
 def _error(frame: Frame) -> Exception:

@@ -1,16 +1,20 @@
-"""The requests about files: `put`, `get`, `snapshot` and `restore`.
+"""The requests about files: `put`, `get`, `remove`, `find`, `snapshot` and `restore`.
 
 They read and write a chunk at a time and let other requests go on in between. There are no threads here: a process
 that forks, as this one does for each command, must not have any.
 """
 
 import asyncio
+import json
 import os
 
 from pilothouse.tools.sandbox.errors import TooLarge
 from pilothouse.tools.sandbox.protocol import CHUNK
 from pilothouse.tools.sandbox.requests import Request
 from pilothouse.tools.sandbox.workspace import Workspace
+
+MAX_DIRECTORIES = 20_000
+"""Directories that a `find` looks into, at most."""
 
 
 async def put(request: Request, workspace: Workspace) -> None:
@@ -30,6 +34,31 @@ async def get(request: Request, workspace: Workspace) -> None:
             left -= len(chunk)
             await request.send("data", payload=chunk)
     await request.send("done", {"size": status.st_size, "mode": status.st_mode & 0o777})
+
+
+async def remove(request: Request, workspace: Workspace) -> None:
+    workspace.remove(request.frame.get("path", str))
+    await request.send("done")
+
+
+async def found(request: Request, workspace: Workspace) -> None:
+    """Send each entry as JSON: path, kind, size; `done` says whether there are more."""
+    from pilothouse.tools.sandbox.listing import find  # Here, so that a sandbox starts without it.
+
+    frame = request.frame
+    entries, directories = frame.get("max_entries", int), MAX_DIRECTORIES
+    for entry in find(workspace, frame.get("path", str), frame.get("pattern", str)):
+        if entry is None:
+            directories -= 1
+            await asyncio.sleep(0)
+        else:
+            entries -= 1
+        if min(entries, directories) < 0:
+            await request.send("done", {"more": True})
+            return
+        if entry is not None:
+            await request.send("data", payload=json.dumps([entry.path, entry.kind, entry.size]).encode())
+    await request.send("done", {"more": False})
 
 
 async def snapshot(request: Request, workspace: Workspace) -> None:

@@ -6,6 +6,7 @@ of raw bytes. Frame 0 belongs to the connection, any other id to one request; re
     sandbox -> agent   hello {protocol, sealed, reason}           first frame of each side; another version is refused
     agent -> sandbox   hello {protocol}
     agent -> sandbox   run {argv, cwd, env, timeout, stdin}       put {path, mode}     get {path, max_bytes}
+                       remove {path}                              find {path, pattern, max_entries}
                        snapshot {max_bytes}                       restore {max_bytes}
                        data | end                                 the body of put and restore, the input of run
                        cancel                                     the request still ends with its last frame

@@ -36,6 +36,8 @@ _HANDLERS: dict[str, Callable[[Request, Workspace], Awaitable[None]]] = {
     "run": commands.run,
     "put": files.put,
     "get": files.get,
+    "remove": files.remove,
+    "find": files.found,
     "snapshot": files.snapshot,
     "restore": files.restore,
 }

@@ -93,6 +93,15 @@ class Workspace:
                     raise path_error(path, error.errno) from error
                 raise
 
+    def remove(self, path: str) -> None:
+        """Removes a file, or a link itself; a directory is refused."""
+        parent, name = split(path)
+        with self.directory(parent) as directory:
+            try:
+                os.unlink(name, dir_fd=directory)
+            except OSError as error:
+                raise path_error(path, error.errno) from error
+
     def make_directories(self, path: str) -> None:
         parts = PurePosixPath(path).parts
         if len(parts) > MAX_DEPTH:

@@ -9,6 +9,8 @@ from pilothouse.api.problem import Problem
 from pilothouse.api.suggestion import suggestion
 from pilothouse.api.toolapproval import ToolApproval
 from pilothouse.api.workflow import Workflow, WorkflowSpec
+from pilothouse.governance.domains import DomainGate
+from pilothouse.tools.names import BUILTIN_NAMES
 from pilothouse.tools.schema import Schema, SchemaRefused
 from pilothouse.workflows.checks.fields import defects
 from pilothouse.workflows.checks.references import Known, missing_references
@@ -16,9 +18,6 @@ from pilothouse.workflows.checks.support import supported, unsupported
 from pilothouse.workflows.checks.values import bad_arguments, misfits
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse.workflows.planner import plan_problems
-
-BUILTIN_TOOLS = ("file_read", "file_write", "shell")
-"""The names of the built-in tools."""
 
 
 async def check(manifest: Workflow | Agent | Pack | ToolApproval, known: Known, evaluator: Evaluator) -> list[Problem]:
@@ -57,11 +56,19 @@ def _arguments(spec: WorkflowSpec, known: Known) -> Iterator[Problem]:
 def _agent(spec: AgentSpec) -> Iterator[Problem]:
     yield from misfits(spec.inputs, "spec.inputs")
     yield from _tools(spec)
+    yield from _domains(spec)
     if spec.outputs is not None:
         try:
             Schema(spec.outputs.schema_)
         except SchemaRefused as error:
             yield Problem("spec.outputs.schema", f"is no valid JSON schema: {error}")
+
+
+def _domains(spec: AgentSpec) -> Iterator[Problem]:
+    try:
+        DomainGate.of(spec.governance.domains if spec.governance else None)
+    except ValueError as error:
+        yield Problem("spec.governance.domains", str(error))
 
 
 def _tools(spec: AgentSpec) -> Iterator[Problem]:
@@ -70,8 +77,8 @@ def _tools(spec: AgentSpec) -> Iterator[Problem]:
         where, name = f"spec.tools[{index}].builtin", tool.builtin
         if name is None:
             continue
-        if name not in BUILTIN_TOOLS:
-            yield Problem(where, f"there is no built-in tool `{name}`{suggestion(name, BUILTIN_TOOLS)}")
+        if name not in BUILTIN_NAMES:
+            yield Problem(where, f"there is no built-in tool `{name}`{suggestion(name, BUILTIN_NAMES)}")
         elif name in seen:
             yield Problem(where, f"the tool `{name}` is listed at [{seen[name]}] already")
         seen.setdefault(name, index)

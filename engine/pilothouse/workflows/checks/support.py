@@ -50,7 +50,6 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
         "approvalTTL",
         "autonomy",
         "commands",
-        "domains",
         "paths",
         "policies",
         "preapproved",

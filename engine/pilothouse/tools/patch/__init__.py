@@ -1,0 +1,1 @@
+"""The built-in `apply_patch`: reading patches of two formats, applying them to texts, and the tool."""
