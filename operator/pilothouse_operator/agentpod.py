@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pilothouse.api.agent import AgentSpec
+from pilothouse.api.meta import KeyRef
 from pilothouse.api.pod import Pod
 from pilothouse.records.runs import Attempt
 from pilothouse.tools.names import SANDBOXED_NAMES
@@ -30,6 +31,7 @@ SANDBOX_USER = 10002
 SOCKETS = "/run/pilothouse/sandbox"
 STORE = "/var/run/pilothouse/store"
 MODEL = "/var/run/pilothouse/model"
+SECRETS = "/var/run/pilothouse/secrets"
 AUDIENCE = "pilothouse-store"
 """For whom the Pod's token is, so that nobody else accepts it."""
 
@@ -59,7 +61,17 @@ class AgentPod:
 
     @property
     def _sandboxed(self) -> bool:
-        return any(tool.builtin in SANDBOXED_NAMES for tool in self.spec.tools)
+        return any(
+            tool.builtin in SANDBOXED_NAMES or (tool.mcp is not None and tool.mcp.command is not None)
+            for tool in self.spec.tools
+        )
+
+    @property
+    def _header_keys(self) -> list[KeyRef]:
+        """The keys of Secrets that headers of MCP servers take their values from."""
+        headers = [header for tool in self.spec.tools if tool.mcp for header in tool.mcp.headers]
+        refs = [header.value_from.secret_key_ref for header in headers if header.value_from]
+        return list(dict.fromkeys(ref for ref in refs if ref is not None))
 
     def _content(self) -> Content:
         return Content(
@@ -75,6 +87,7 @@ class AgentPod:
         mounts = [mount("tmp", "/tmp"), mount("store", STORE, read_only=True)]  # noqa: S108
         mounts += [mount("sockets", SOCKETS)] if self._sandboxed else []
         mounts += [mount("model", MODEL, read_only=True)] if self.spec.model.api_key_from else []
+        mounts += [mount("secrets", SECRETS, read_only=True)] if self._header_keys else []
         return {
             **self._image("agent", "pilothouse.attempts.pod"),
             "env": [{"name": name, "value": value} for name, value in self._env().items()],
@@ -137,8 +150,15 @@ class AgentPod:
         if (key := self.spec.model.api_key_from) is not None:
             items = [{"key": key.secret_key_ref.key, "path": "key"}]
             volumes.append({"name": "model", "secret": {"secretName": key.secret_key_ref.name, "items": items}})
+        if self._header_keys:
+            sources = [{"secret": _as_file(ref)} for ref in self._header_keys]
+            volumes.append({"name": "secrets", "projected": {"sources": sources}})
         return volumes
 
     def _workspace_size(self) -> str:
         sandbox = self.spec.sandbox
         return str((sandbox and sandbox.workspace and sandbox.workspace.size) or "1Gi")
+
+
+def _as_file(ref: KeyRef) -> dict[str, Any]:
+    return {"name": ref.name, "items": [{"key": ref.key, "path": f"{ref.name}/{ref.key}"}]}

@@ -12,6 +12,9 @@ import pytest
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from pilothouse.api.agent import AgentSpec
+from pilothouse.api.meta import KeyRef
+from pilothouse.attempts.process import secrets
 from pilothouse.attempts.settings import Files
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Inline
@@ -262,4 +265,19 @@ def test_the_entry_point_is_what_the_test_s_process_is() -> None:
     files = Files()
     assert files.token == Path("/var/run/pilothouse/store/token")
     assert files.model_key == Path("/var/run/pilothouse/model/key")
+    assert files.secrets == Path("/var/run/pilothouse/secrets")
     assert (files.door.path, files.door.user, files.door.group) == ("/run/pilothouse/sandbox/agent", 10002, 10003)
+
+
+def test_the_model_s_key_is_read_for_the_model_alone(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("the model's")
+    (tmp_path / "secrets/tracker").mkdir(parents=True)
+    (tmp_path / "secrets/tracker/token").write_text("the tracker's")
+    source = {"secretKeyRef": {"name": "model", "key": "key"}}
+    spec = AgentSpec.model_validate({"model": {"provider": "OpenAI", "name": "m", "apiKeyFrom": source}})
+    read = secrets(Files(model_key=tmp_path / "key", secrets=tmp_path / "secrets"), spec)
+    assert read(KeyRef(name="model", key="key")) == "the model's"
+    assert read(KeyRef(name="tracker", key="token")) == "the tracker's"
+    for name, key in (("model", "other"), ("tracker", "other"), ("other", "key")):
+        with pytest.raises(FileNotFoundError):
+            read(KeyRef(name=name, key=key))

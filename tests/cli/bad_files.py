@@ -139,7 +139,12 @@ BAD_FILES: dict[str, list[str]] = {
     "wait-not-yet": ["spec.steps[0].wait: is not supported yet"],
     "on-demand-not-yet": ["spec.runPolicy: OnDemand is not supported yet"],
     "workflow-ref-not-yet": ["spec.workflowRef: is not supported yet"],
-    "mcp-not-yet": ["spec.tools[0].mcp: is not supported yet"],
+    "mcp-twice": [
+        "spec.tools[0].mcp.headers[0].valueFrom.configMapKeyRef: is not supported yet",
+        "spec.tools[0].mcp.headers[0].valueFrom.configMapKeyRef.name: there is no ConfigMap `a`",
+        "spec.tools[1].mcp.name: the MCP server `tracker` is listed at [0] already",
+        "spec.tools[1].mcp.env[0].valueFrom: is not supported yet",
+    ],
     "autonomy-not-yet": ["spec.governance.autonomy: is not supported yet"],
     "seed-not-yet": ["spec.model.options.seed: is not supported yet"],
     "provider-not-yet": ["spec.model.provider: Anthropic is not supported yet"],

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from pilothouse_operator.agentpod import AGENT_USER, AUDIENCE, MODEL, SANDBOX_USER, SOCKETS, STORE
+from pilothouse_operator.agentpod import AGENT_USER, AUDIENCE, MODEL, SANDBOX_USER, SECRETS, SOCKETS, STORE
 from pilothouse_operator.names import ROLE
 from pilothouse_operator.pods import GROUP_ID
 from tests.operator.attempts import agent_pod, env_of, mounts_of, volumes_of
@@ -73,6 +73,27 @@ def test_an_agent_without_tools_that_touch_files_has_no_sandbox() -> None:
     (agent,) = pod["spec"]["containers"]
     assert env_of(agent)["PILOTHOUSE_SANDBOX"] == ""
     assert set(volumes_of(pod)) == {"tmp", "store"}
+
+
+def test_only_tools_that_work_in_a_sandbox_bring_one() -> None:
+    program = {"mcp": {"name": "files", "command": ["server"]}}
+    for tool, sandboxed in (({"builtin": "web_fetch"}, False), (tracker(), False), (program, True)):
+        assert ("initContainers" in agent_pod(tools=[tool])["spec"]) is sandboxed
+
+
+def tracker(*keys: str) -> dict[str, Any]:
+    headers = [{"name": f"X-{key}", "valueFrom": {"secretKeyRef": {"name": "tracker", "key": key}}} for key in keys]
+    return {"mcp": {"name": "tracker", "url": "https://mcp.example.com/", "headers": headers}}
+
+
+def test_keys_for_headers_are_files_of_the_agent_alone() -> None:
+    pod = agent_pod(tools=[*SHELL, tracker("a", "b")])
+    agent, sandbox = parts(pod)
+    assert volumes_of(pod)["secrets"]["projected"]["sources"] == [
+        {"secret": {"name": "tracker", "items": [{"key": key, "path": f"tracker/{key}"}]}} for key in "ab"
+    ]
+    assert mounts_of(agent)[SECRETS] == ("secrets", True)
+    assert "secrets" not in {name for name, _ in mounts_of(sandbox).values()}
 
 
 def test_the_users_belongings_are_the_sandboxs_and_never_beside_the_models_key() -> None:

@@ -1,6 +1,8 @@
 """From an Agent's spec to what runs it: the task, the model's provider and the tools."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -11,12 +13,14 @@ from pilothouse.api.agent import AgentLimits, AgentSpec
 from pilothouse.api.fields import seconds
 from pilothouse.api.governance import Budget
 from pilothouse.api.languagemodel import ModelOptions
+from pilothouse.api.meta import KeyRef
 from pilothouse.governance.domains import DomainGate
 from pilothouse.models import provider
 from pilothouse.models.factory import create
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.tools.builtin import builtin_tools
+from pilothouse.tools.mcp.opening import McpGround, mcp_tools
 from pilothouse.tools.output import BoundedTool, Outputs, PutBlob
 from pilothouse.tools.redaction import Redactor
 from pilothouse.tools.registry import ToolRegistry
@@ -67,18 +71,38 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
         raise Failed(FailureCode.INP, str(error)) from None
 
 
-def make_tools(spec: AgentSpec, sandboxes: Sandboxes, put_blob: PutBlob, redactor: Redactor) -> ToolRegistry:
-    """The tools that the spec lists. What they answer is bounded, its whole kept by `put_blob`.
+@dataclass(frozen=True, slots=True)
+class ToolGround:
+    """What tools need of where the agent runs: `put_blob` keeps what is too long to be shown; `secret` is the value of
+    a Secret's key, asked for whenever it is used; `tell` hears what people should know."""
 
-    Raises Failed where the spec's domains cannot be read.
+    sandboxes: Sandboxes
+    put_blob: PutBlob
+    redactor: Redactor
+    secret: Callable[[KeyRef], str]
+    tell: Callable[[str], None]
+
+
+@asynccontextmanager
+async def open_tools(spec: AgentSpec, ground: ToolGround) -> AsyncIterator[ToolRegistry]:
+    """The tools that the spec lists, for as long as the block lasts; the programs of MCP servers end with it.
+
+    Raises Failed where the spec's domains cannot be read, an MCP server cannot be used, or another Agent is listed.
     """
+    if any(tool.agent_ref is not None for tool in spec.tools):
+        raise Failed(FailureCode.INP, "Agents as tools of an Agent are not supported yet")
     names = [tool.builtin for tool in spec.tools if tool.builtin is not None]
     try:
         gate = DomainGate.of(spec.governance.domains if spec.governance else None)
     except ValueError as error:
         raise Failed(FailureCode.INP, f"governance.domains: {error}") from None
-    outputs = Outputs(put_blob, redactor, (spec.limits or AgentLimits()).output_bytes)
-    return ToolRegistry([BoundedTool(tool, outputs) for tool in builtin_tools(names, sandboxes, gate)])
+    outputs = Outputs(ground.put_blob, ground.redactor, (spec.limits or AgentLimits()).output_bytes)
+    built_in = [BoundedTool(tool, outputs) for tool in builtin_tools(names, ground.sandboxes, gate)]
+    registry = ToolRegistry(built_in)
+    servers = [tool.mcp for tool in spec.tools if tool.mcp is not None]
+    mcp = McpGround(registry, ground.sandboxes, gate, outputs, ground.secret, ground.tell)
+    async with mcp_tools(servers, mcp):
+        yield registry
 
 
 def _limits(limits: AgentLimits, budget: Budget) -> Limits:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from uuid import uuid5
 
-from pilothouse.agents.definition import make_provider, make_task, make_tools
+from pilothouse.agents.definition import ToolGround, make_provider, make_task, open_tools
 from pilothouse.agents.events import Emit
 from pilothouse.agents.task import AgentResult, AgentTask, ignore, run_agent
 from pilothouse.api.agent import AgentSpec
@@ -29,11 +29,12 @@ from pilothouse.tools.sandboxed import Sandboxes
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What an attempt finds where it runs: `sandbox` for its tools, begun within the step's time; `secret`, the value
-    of a Secret's key, asked for before each call of the model; and where its events go."""
+    of a Secret's key, asked for whenever it is used; where its events go, and what people should know."""
 
     sandbox: AbstractAsyncContextManager[Sandboxes]
     secret: Callable[[KeyRef], str]
     emit: Emit = ignore
+    tell: Callable[[str], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +53,14 @@ class AgentAttempt:
         spec = AgentSpec.model_validate(assignment.work.spec)
         task = self._task(spec, assignment)
         redactor = Redactor()
-        provider = _provider(spec, _learning(surroundings.secret, redactor))
+        secret = _learning(surroundings.secret, redactor)
+        provider = _provider(spec, secret)
         limit = assignment.work.timeout
         try:
             async with asyncio.timeout(limit) as clock, surroundings.sandbox as sandboxes:
-                tools = make_tools(spec, sandboxes, self.store.put_blob, redactor)
-                result = await run_agent(task, self.store, provider, tools, surroundings.emit)
+                ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
+                async with open_tools(spec, ground) as tools:
+                    result = await run_agent(task, self.store, provider, tools, surroundings.emit)
         except TimeoutError:
             if not clock.expired():
                 raise

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TypeAlias
 
+from pilothouse.api.agent import AgentSpec
+from pilothouse.api.meta import KeyRef
 from pilothouse.attempts.agent import AgentAttempt, Surroundings, failure_of
 from pilothouse.attempts.assignment import Assignment, AssignmentRefused
 from pilothouse.attempts.log import Log
@@ -111,12 +113,23 @@ class AgentProcess:
             raise CannotStart(reason) from None
 
     async def _work(self, store: AttemptStore, assignment: Assignment) -> None:
-        surroundings = Surroundings(self._sandbox(), lambda _: self._files.model_key.read_text(), self._log.emit)
+        secret = secrets(self._files, AgentSpec.model_validate(assignment.work.spec))
+        surroundings = Surroundings(self._sandbox(), secret, self._log.emit, self._log.tell)
         attempt = AgentAttempt(store, self._settings.step, self._settings.number)
         await attempt.carry_out(assignment, surroundings)
 
     def _sandbox(self) -> AbstractAsyncContextManager[Sandboxes]:
         return pod_sandbox(self._files.door, self._log.tell) if self._settings.sandbox else _no_sandbox()
+
+
+def secrets(files: Files, spec: AgentSpec) -> Callable[[KeyRef], str]:
+    """Reads a Secret's key where the Pod has it: the model's in its own place, and never for anything else."""
+    model_key = spec.model.api_key_from and spec.model.api_key_from.secret_key_ref
+
+    def read(ref: KeyRef) -> str:
+        return (files.model_key if ref == model_key else files.secrets / ref.name / ref.key).read_text()
+
+    return read
 
 
 class _NoSandbox:

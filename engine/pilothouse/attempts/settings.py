@@ -15,12 +15,14 @@ class CannotStart(Exception):  # noqa: N818 - the outcome, as standard error say
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files of the `agent` container: the Pod's token for the store API, and the model's key. Both may change
-    while the process runs, so they are read whenever they are needed. And the door of the sandbox."""
+    """The files of the `agent` container: the Pod's token for the store API, the model's key, and other keys of Secrets
+    as `<secret>/<key>`. All may change while the process runs, so they are read whenever they are needed. And the door
+    of the sandbox."""
 
     token: Path = Path("/var/run/pilothouse/store/token")
     model_key: Path = Path("/var/run/pilothouse/model/key")
     door: Door = field(default_factory=Door)
+    secrets: Path = Path("/var/run/pilothouse/secrets")
 
 
 @dataclass(frozen=True, slots=True)

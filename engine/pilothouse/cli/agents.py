@@ -114,7 +114,11 @@ class LocalAgents:
 
     async def _carry_out(self, attempt: Attempt, work: AgentWork) -> None:
         store = patient(self._store.attempt_store(attempt.ref), self._outages)
-        surroundings = Surroundings(self._sandbox(attempt), lambda ref: self._value("Secret", ref))
+        surroundings = Surroundings(
+            self._sandbox(attempt),
+            lambda ref: self._value("Secret", ref),
+            tell=lambda text: self._tell(f"step {attempt.step}: {text}"),
+        )
         assignment = Assignment(work, self._instructions(AgentSpec.model_validate(work.spec)))
         await AgentAttempt(store, attempt.step, attempt.number).carry_out(assignment, surroundings)
 

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
-import idna
-
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 MAX_URL = 8_192
@@ -69,14 +67,20 @@ def destination(url: str) -> Destination:
 
 def ascii_name(name: str) -> str:
     """The name as DNS has it: lower case, IDNA, no final dot. Raises DomainRefused if it is none."""
-    try:
-        encoded = name if name.isascii() else idna.encode(name, uts46=True).decode()
-    except idna.IDNAError as error:
-        raise DomainRefused(f"{name[:100]!r} is not a domain name: {error}") from None
+    encoded = name if name.isascii() else _idna(name)
     labels = encoded.lower().removesuffix(".").split(".")
     if not all(len(label) <= 63 and _LABEL.match(label) for label in labels) or len(encoded) > 254:
         raise DomainRefused(f"{name[:100]!r} is not a domain name")
     return ".".join(labels)
+
+
+def _idna(name: str) -> str:
+    import idna  # Here, as its tables are large and hardly any name needs them.
+
+    try:
+        return idna.encode(name, uts46=True).decode()
+    except idna.IDNAError as error:
+        raise DomainRefused(f"{name[:100]!r} is not a domain name: {error}") from None
 
 
 def parse_address(text: str) -> Address | None:

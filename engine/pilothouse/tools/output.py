@@ -78,38 +78,38 @@ class Outputs:
 
 
 class BoundedTool:
-    """A tool whose every answer is bounded; an exception of it is an error result with its text."""
+    """A tool, `tool`, whose every answer is bounded. An exception of it is an error result with its text."""
 
     def __init__(self, tool: Tool, outputs: Outputs) -> None:
-        self._tool = tool
+        self.tool = tool
         self._outputs = outputs
 
     @property
     def name(self) -> str:
-        return self._tool.name
+        return self.tool.name
 
     @property
     def description(self) -> str:
-        return self._tool.description
+        return self.tool.description
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        return self._tool.parameters
+        return self.tool.parameters
 
     @property
     def idempotent(self) -> bool:
-        return self._tool.idempotent
+        return self.tool.idempotent
 
     @property
     def execution_mode(self) -> ExecutionMode:
-        return self._tool.execution_mode
+        return self.tool.execution_mode
 
     async def execute(self, call: ToolInvocation) -> ToolResult:
         async def on_update(partial: ToolResult) -> None:
             await call.on_update(self._outputs.partial(partial))
 
         try:
-            result = await self._tool.execute(replace(call, on_update=on_update))
+            result = await self.tool.execute(replace(call, on_update=on_update))
         except (Failed, StoreError):
             raise
         except Exception as error:

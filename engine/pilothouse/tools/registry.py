@@ -1,6 +1,7 @@
 """The tools of one agent, by name."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pydantic import JsonValue
 
@@ -13,32 +14,59 @@ class ToolRefused(ValueError):  # noqa: N818 - the outcome, as the caller report
     """A tool cannot be registered: its name is taken, or its parameters are no JSON schema."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Registered:
+    tool: Tool
+    schema: Schema
+    spec: ToolSpec
+
+
 class ToolRegistry:
-    """Finds tools and checks arguments. Raises ToolRefused for a duplicate name or a bad schema."""
+    """Finds tools and checks arguments. Raises ToolRefused for a duplicate name or a bad schema.
+
+    A source whose tools change while the agent runs, as an MCP server does, replaces its own; the model is shown the
+    new ones from its next turn on.
+    """
 
     def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
-        self._schemas: dict[str, Schema] = {}
+        self._sources: dict[str, dict[str, _Registered]] = {}
+        self.replace("", tools)
+
+    def replace(self, source: str, tools: Sequence[Tool]) -> None:
+        """From now on the tools of the source are these. Raises ToolRefused; then nothing has changed."""
+        taken = {name for other, registered in self._sources.items() if other != source for name in registered}
+        fresh: dict[str, _Registered] = {}
         for tool in tools:
-            self._add(tool)
-        self.specs = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+            if tool.name in fresh or tool.name in taken:
+                raise ToolRefused(f"two tools are named `{tool.name}`; a model could not tell them apart")
+            fresh[tool.name] = _registered(tool)
+        self._sources[source] = fresh
 
     def find(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        found = self._find(name)
+        return found.tool if found else None
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What a model is shown."""
+        return tuple(one.spec for registered in self._sources.values() for one in registered.values())
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._tools)
+        return tuple(spec.name for spec in self.specs)
 
     def problems(self, name: str, arguments: Mapping[str, JsonValue]) -> str:
         """What is wrong with the arguments of a registered tool, with places; empty if nothing is."""
-        return self._schemas[name].problems(arguments, "arguments")
+        found = self._find(name)
+        return found.schema.problems(arguments, "arguments") if found else f"there is no tool `{name}` any more"
 
-    def _add(self, tool: Tool) -> None:
-        if tool.name in self._tools:
-            raise ToolRefused(f"two tools are named `{tool.name}`; a model could not tell them apart")
-        try:
-            self._schemas[tool.name] = Schema(tool.parameters)
-        except SchemaRefused as error:
-            raise ToolRefused(f"the parameters of the tool `{tool.name}` are no valid JSON schema: {error}") from None
-        self._tools[tool.name] = tool
+    def _find(self, name: str) -> _Registered | None:
+        return next((registered[name] for registered in self._sources.values() if name in registered), None)
+
+
+def _registered(tool: Tool) -> _Registered:
+    try:
+        schema = Schema(tool.parameters)
+    except SchemaRefused as error:
+        raise ToolRefused(f"the parameters of the tool `{tool.name}` are no valid JSON schema: {error}") from None
+    return _Registered(tool, schema, ToolSpec(tool.name, tool.description, tool.parameters))

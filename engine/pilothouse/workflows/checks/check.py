@@ -56,12 +56,31 @@ def _arguments(spec: WorkflowSpec, known: Known) -> Iterator[Problem]:
 def _agent(spec: AgentSpec) -> Iterator[Problem]:
     yield from misfits(spec.inputs, "spec.inputs")
     yield from _tools(spec)
+    yield from _servers(spec)
     yield from _domains(spec)
     if spec.outputs is not None:
         try:
             Schema(spec.outputs.schema_)
         except SchemaRefused as error:
             yield Problem("spec.outputs.schema", f"is no valid JSON schema: {error}")
+
+
+def _servers(spec: AgentSpec) -> Iterator[Problem]:
+    """A program in the sandbox has no credential; what it has, every other tool there could read."""
+    seen: dict[str, int] = {}
+    for index, server in enumerate(tool.mcp for tool in spec.tools):
+        where = f"spec.tools[{index}].mcp"
+        if server is None:
+            continue
+        if server.name in seen:
+            yield Problem(f"{where}.name", f"the MCP server `{server.name}` is listed at [{seen[server.name]}] already")
+        seen.setdefault(server.name, index)
+        for place, variable in enumerate(server.env):
+            if variable.value_from is not None:
+                yield Problem(f"{where}.env[{place}].valueFrom", "is not supported yet")
+        for place, header in enumerate(server.headers):
+            if header.value_from is not None and header.value_from.secret_key_ref is None:
+                yield Problem(f"{where}.headers[{place}].valueFrom.configMapKeyRef", "is not supported yet")
 
 
 def _domains(spec: AgentSpec) -> Iterator[Problem]:

@@ -45,7 +45,7 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
     Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
     Model: ("provider: Anthropic", "provider: Local"),
     ModelOptions: ("seed", "stop", "topP"),
-    Tool: ("agentRef", "approval", "mcp"),
+    Tool: ("agentRef", "approval"),
     Governance: (
         "approvalTTL",
         "autonomy",
