@@ -52,6 +52,13 @@ async def test_a_short_answer_stays_as_it_is(blobs: Blobs) -> None:
     assert blobs.kept == {}
 
 
+async def test_the_blocks_of_a_short_answer_stay_in_their_order(blobs: Blobs) -> None:
+    image = ImageContent(media_type="image/png", data="AA==")
+    content = (TextContent(text="a secret"), image, TextContent(text="b"))
+    result = await outputs(blobs, "secret").bound(ToolResult(content))
+    assert result.content == (TextContent(text=f"a {MARK}"), image, TextContent(text="b"))
+
+
 @pytest.mark.feature("A39")
 @pytest.mark.parametrize("details", [None, {"exitCode": 0}, "text"])
 async def test_of_a_long_answer_both_ends_are_shown_and_the_whole_is_kept(blobs: Blobs, details: Any) -> None:

@@ -2,9 +2,9 @@
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from pydantic import JsonValue
 
@@ -25,7 +25,8 @@ IMAGE_LIMIT = 5 * 1024 * 1024
 DETAILS_LIMIT = 64 * 1024
 """Bytes of `details`, as JSON."""
 
-PutBlob = Callable[[bytes], Awaitable[BlobRef]]
+Block: TypeAlias = TextContent | ImageContent
+PutBlob: TypeAlias = Callable[[bytes], Awaitable[BlobRef]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,34 +40,34 @@ class Outputs:
 
     async def bound(self, result: ToolResult) -> ToolResult:
         """The result as it may be recorded and shown. Raises what `put_blob` raises."""
-        texts, images, kept = await self._sort(result)
-        text = self.redactor.text("\n".join(texts))
-        data = text.encode(errors="replace")
+        kept: dict[str, JsonValue] = {}
+        content = tuple([await self._block(block, kept) for block in result.content])
+        data = _text(content).encode(errors="replace")
         if len(data) > self.shown_bytes:
             kept["output"] = _named(await self.put_blob(_cut(data, WHOLE_LIMIT)))
-            text = _cut(data, self.shown_bytes).decode(errors="replace")
-        shown: list[TextContent | ImageContent] = [TextContent(text=text)] if texts else []
-        return replace(result, content=(*shown, *images), details=self._details(result.details, kept))
+            images = (block for block in content if isinstance(block, ImageContent))
+            content = (self._shown(data), *images)
+        return replace(result, content=content, details=self._details(result.details, kept))
 
     def partial(self, result: ToolResult) -> ToolResult:
-        """An update on the way as it may be shown: cut, and not kept anywhere."""
-        text = self.redactor.text("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
-        shown = _cut(text.encode(errors="replace"), self.shown_bytes).decode(errors="replace")
-        return replace(result, content=(TextContent(text=shown),), details=self._details(result.details, {}))
+        """An update on the way as it may be shown: its text, cut, and not kept anywhere."""
+        text = self._shown(self.redactor.text(_text(result.content)).encode(errors="replace"))
+        return replace(result, content=(text,), details=self._details(result.details, {}))
 
-    async def _sort(self, result: ToolResult) -> tuple[list[str], list[ImageContent], dict[str, JsonValue]]:
-        """The texts, the images that can be shown, and what is kept of the others."""
-        texts = [block.text for block in result.content if isinstance(block, TextContent)]
-        images = [block for block in result.content if isinstance(block, ImageContent)]
-        shown = [image for image in images if len(image.data) <= IMAGE_LIMIT]
-        kept: list[JsonValue] = []
-        for image in images:
-            if len(image.data) > IMAGE_LIMIT:
-                kept.append(_named(await self.put_blob(base64.b64decode(image.data)[:WHOLE_LIMIT])))
-                texts.append(
-                    f"[an image of {len(image.data):,} bytes in Base64 is not shown; at most {IMAGE_LIMIT:,} are]"
-                )
-        return texts, shown, {"images": kept} if kept else {}
+    async def _block(self, block: Block, kept: dict[str, JsonValue]) -> Block:
+        """The block without secrets; of an image that is too large, a text that says so."""
+        if isinstance(block, TextContent):
+            return TextContent(text=self.redactor.text(block.text))
+        if len(block.data) <= IMAGE_LIMIT:
+            return block
+        images = kept.setdefault("images", [])
+        assert isinstance(images, list)  # noqa: S101 - for the type checker
+        images.append(_named(await self.put_blob(base64.b64decode(block.data)[:WHOLE_LIMIT])))
+        size = f"{len(block.data):,} bytes in Base64"
+        return TextContent(text=f"[an image of {size} is not shown; at most {IMAGE_LIMIT:,} are]")
+
+    def _shown(self, data: bytes) -> TextContent:
+        return TextContent(text=_cut(data, self.shown_bytes).decode(errors="replace"))
 
     def _details(self, details: JsonValue, kept: Mapping[str, JsonValue]) -> JsonValue:
         clean = self.redactor.json(details)
@@ -115,6 +116,10 @@ class BoundedTool:
         except Exception as error:
             result = ToolResult.of(str(error) or type(error).__name__, {"error": "ToolRaised"}, is_error=True)
         return await self._outputs.bound(result)
+
+
+def _text(content: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in content if isinstance(block, TextContent))
 
 
 def _cut(data: bytes, limit: int) -> bytes:

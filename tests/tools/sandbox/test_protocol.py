@@ -133,6 +133,22 @@ async def test_more_than_was_asked_for_is_a_protocol_error(hostile: tuple[Sandbo
         await get
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [b"", b"[", b"{}", b'["a", "file"]', b'["a", "file", -1.5]', b'["a", "door", 0]', b'[1, "file", 0]', b"[" * 5_000],
+)
+async def test_an_entry_that_is_none_or_one_too_many_is_a_protocol_error(
+    hostile: tuple[Sandbox, Peer], entry: bytes
+) -> None:
+    sandbox, peer = hostile
+    find = asyncio.create_task(sandbox.find(".", "*", max_entries=1))
+    await peer.hear()
+    good = b'["a", "file", 1]'
+    await peer.say(*(Frame(1, "data", payload=payload) for payload in ((entry,) if entry else (good, good))))
+    with pytest.raises(ProtocolError, match=r"an entry that is none|more than was asked for"):
+        await find
+
+
 async def test_a_sandbox_that_never_answers_is_lost(
     hostile: tuple[Sandbox, Peer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

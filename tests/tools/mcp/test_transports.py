@@ -1,4 +1,4 @@
-"""An MCP server behind a URL: the gate, the headers, and servers that are none."""
+"""How an MCP server is reached: behind a URL the gate and the headers, in the sandbox a program; and what is none."""
 
 import asyncio
 import re
