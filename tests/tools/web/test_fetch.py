@@ -139,13 +139,14 @@ async def test_a_host_that_does_not_answer_is_an_error_result(site: Site) -> Non
     assert result.details == {"error": "FetchFailed"}
 
 
-async def test_an_answer_without_end_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("media_type", [b"text/plain", b"text/event-stream"])
+async def test_an_answer_without_end_is_cut_off(site: Site, monkeypatch: pytest.MonkeyPatch, media_type: bytes) -> None:
     monkeypatch.setattr(fetch, "MAX_BYTES", 100_000)
     sent = 0
 
     async def endless(writer: asyncio.StreamWriter) -> None:
         nonlocal sent
-        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: text/plain\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 X\r\nContent-Type: " + media_type + b"\r\n\r\n")
         while not writer.is_closing():
             writer.write(b"x" * 10_000)
             sent += 10_000

@@ -43,7 +43,7 @@ class HttpTransport:
 
         self._gate.check(self._url)
         timeout = httpx2.Timeout(SILENCE, connect=CONNECT_LIMIT)
-        transport = _Watched(GatedTransport(self._gate, MAX_MESSAGE, self._resolve, keep=True), self)
+        transport = _Watched(GatedTransport(self._gate, MAX_MESSAGE, self._resolve, session=True), self)
         hooks = {"request": [self._add_headers]}
         async with (
             httpx2.AsyncClient(transport=transport, timeout=timeout, event_hooks=hooks) as client,

@@ -13,16 +13,20 @@ CONNECT_LIMIT = 10.0
 
 class GatedTransport(httpx2.AsyncBaseTransport):
     """Sends each request to an address that was looked up, judged and then pinned: the name is not looked up again. TLS
-    still asks for the certificate of the name. `max_bytes` caps the body of an answer that is not an event stream;
-    beyond it reading raises httpx2.ReadError. Proxies of the environment are not used: behind one, the addresses would
-    be the proxy's to choose.
+    still asks for the certificate of the name. `max_bytes` caps the body of an answer; beyond it reading raises
+    httpx2.ReadError. Proxies of the environment are not used: behind one, the addresses would be the proxy's to choose.
 
-    Raises DomainRefused, and what httpx2 raises. One transport is for one client that speaks to one host, or keeps no
-    connection: two names with one address must not share a connection.
+    `session` is for a client that speaks to one host and caps events by itself: then connections are kept, which two
+    names with one address must not share, and event streams have no end.
+
+    Raises DomainRefused, and what httpx2 raises.
     """
 
-    def __init__(self, gate: DomainGate, max_bytes: int, resolve: Resolve | None = None, *, keep: bool = False) -> None:
-        limits = httpx2.Limits(max_keepalive_connections=4 if keep else 0)
+    def __init__(
+        self, gate: DomainGate, max_bytes: int, resolve: Resolve | None = None, *, session: bool = False
+    ) -> None:
+        limits = httpx2.Limits(max_keepalive_connections=4 if session else 0)
+        self._session = session
         self._inner = httpx2.AsyncHTTPTransport(limits=limits)
         self._gate = gate
         self._max_bytes = max_bytes
@@ -35,7 +39,7 @@ class GatedTransport(httpx2.AsyncBaseTransport):
         except OSError as error:
             raise httpx2.ConnectError(f"`{found.host}` was not found: {error}", request=request) from None
         response = await self._first(request, found, addresses)
-        if response.headers.get("content-type", "").startswith("text/event-stream"):
+        if self._session and response.headers.get("content-type", "").startswith("text/event-stream"):
             return response
         stream = _Capped(response, self._max_bytes)
         return httpx2.Response(
