@@ -16,6 +16,7 @@ from pilothouse.tools.names import SANDBOXED_NAMES
 from pilothouse.tools.sandbox.commands import HANDED_ON
 from pilothouse_operator.pods import (
     AGENT,
+    PYTHON,
     Content,
     Ground,
     build,
@@ -130,7 +131,7 @@ class AgentPod:
             "name": name,
             "image": self.ground.image,
             "imagePullPolicy": self.ground.image_pull_policy,
-            "command": ["python", "-I", "-m", module, *options],
+            "command": [PYTHON, "-I", "-m", module, *options],
         }
 
     def _volumes(self) -> list[dict[str, Any]]:

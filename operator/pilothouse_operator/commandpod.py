@@ -13,12 +13,14 @@ from pilothouse.api.base import GROUP
 from pilothouse.api.pod import Pod
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import Attempt
+from pilothouse.workflows.commands.environment import defaults
 from pilothouse.workflows.commands.pod import OUTPUT, SECRETS, SPEC, WORK, Spec
 from pilothouse.workflows.work import CommandWork, Text, ValueSource
 from pilothouse_operator.podblock import env_entry, escaped
 from pilothouse_operator.pods import (
     COMMAND,
     IMAGE,
+    PYTHON,
     Content,
     Ground,
     build,
@@ -42,7 +44,7 @@ TERMINATION_LOG = "/dev/termination-log"
 FILES = "files"
 """The container that lays a step's files for a container of the user's image."""
 
-_ENTRY = ("python", "-I", "-m", "pilothouse.workflows.commands.pod")
+_ENTRY = (PYTHON, "-I", "-m", "pilothouse.workflows.commands.pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class CommandPod:
             "imagePullPolicy": self.ground.image_pull_policy,
             "command": [*_ENTRY, "run", SPEC],
             "workingDir": WORK,
-            "env": [*self._env(), {"name": "HOME", "value": WORK}, {"name": "PILOTHOUSE_OUTPUT", "value": OUTPUT}],
+            "env": self._env(defaults(WORK), OUTPUT),
             "securityContext": security(),
             "volumeMounts": [mount("work", WORK), mount("tmp", "/tmp"), *self._spec_mounts()],  # noqa: S108
         }
@@ -87,7 +89,7 @@ class CommandPod:
             "image": image,
             "command": [escaped(argument) for argument in self.work.argv],
             "workingDir": WORK,
-            "env": [*self._env(), {"name": "PILOTHOUSE_OUTPUT", "value": TERMINATION_LOG}],
+            "env": self._env({}, TERMINATION_LOG),
             "securityContext": {**security(), "readOnlyRootFilesystem": False},
             "volumeMounts": [mount("work", WORK)],
         }
@@ -116,8 +118,12 @@ class CommandPod:
             "volumeMounts": [mount("work", WORK), *self._spec_mounts()],
         }
 
-    def _env(self) -> list[dict[str, Any]]:
-        return [env_entry(name, self._source(text)) for name, text in self.work.env.items()]
+    def _env(self, ours: Mapping[str, str], output: str) -> list[dict[str, Any]]:
+        """The nearer says what a variable is: the step, its `pod` block, we. `$PILOTHOUSE_OUTPUT` is ours alone."""
+        said = {name: {"value": value} for name, value in ours.items()}
+        said |= {variable.name: variable.manifest() for variable in self.block.env}
+        said |= {name: self._source(text) for name, text in self.work.env.items()}
+        return [env_entry(name, source) for name, source in (said | {"PILOTHOUSE_OUTPUT": {"value": output}}).items()]
 
     def _source(self, text: Text) -> dict[str, Any]:
         if isinstance(text, str):

@@ -32,6 +32,9 @@ COMMAND, IMAGE, AGENT = "command", "image", "agent"
 MAIN = {COMMAND: "main", IMAGE: "main", AGENT: "agent"}
 """By role, the container whose end is the attempt's."""
 
+PYTHON = "/opt/pilothouse/bin/python"
+"""The interpreter of our image, by its path: users set PATH for what they run beside it."""
+
 GROUP_ID = 10003
 """The group of all that users run and of what serves it; volumes are given to it."""
 

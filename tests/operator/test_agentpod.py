@@ -5,7 +5,7 @@ from typing import Any
 
 from pilothouse_operator.agentpod import AGENT_USER, AUDIENCE, MODEL, SANDBOX_USER, SECRETS, SOCKETS, STORE
 from pilothouse_operator.names import ROLE
-from pilothouse_operator.pods import GROUP_ID
+from pilothouse_operator.pods import GROUP_ID, PYTHON
 from tests.operator.attempts import agent_pod, env_of, mounts_of, volumes_of
 
 KEY = {"secretKeyRef": {"name": "keys", "key": "openai"}}
@@ -128,7 +128,7 @@ def test_the_agent_is_told_where_its_work_is() -> None:
 def test_both_run_our_image_whatever_the_user_says() -> None:
     for container in parts(agent_pod(tools=SHELL)):
         assert container["image"] == "pilothouse:test"
-        assert container["command"][:3] == ["python", "-I", "-m"]
+        assert container["command"][:3] == [PYTHON, "-I", "-m"]
 
 
 def test_the_kubelet_ends_an_agent_that_nobody_else_does() -> None:

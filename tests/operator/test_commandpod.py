@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 
 from pilothouse.records.failures import Failed, FailureCode
+from pilothouse.records.values import Inline
 from pilothouse.workflows.commands.pod import OUTPUT, SECRETS, SPEC, WORK, Spec
-from pilothouse.workflows.work import ValueSource
+from pilothouse.workflows.work import CommandWork, ValueSource
 from pilothouse_operator.commandpod import SPEC_ANNOTATION, SPEC_LIMIT
 from pilothouse_operator.names import ROLE
-from tests.operator.attempts import command_pod, env_of, mounts_of, volumes_of
+from pilothouse_operator.pods import PYTHON
+from tests.docs.pages import ROOT
+from tests.operator.attempts import attempt, command_pod, env_of, mounts_of, volumes_of
+from tests.workflows.local.machine import Machine, machine
+
+__all__ = ["machine"]
 
 IMAGE = "registry.example.com/app:1"
 SECRET = ValueSource("Secret", "keys", "token")
@@ -31,7 +37,7 @@ def test_our_image_runs_our_entry_point_on_the_spec_that_it_sees_as_a_file() -> 
     pod = command_pod(argv=["sh", "-c", "echo $(HOME)"], timeout=30.0, confined=True)
     main = main_of(pod)
     assert main["image"] == "pilothouse:test"
-    assert main["command"] == ["python", "-I", "-m", "pilothouse.workflows.commands.pod", "run", SPEC]
+    assert main["command"] == [PYTHON, "-I", "-m", "pilothouse.workflows.commands.pod", "run", SPEC]
     assert "args" not in main
     assert main["workingDir"] == WORK
     assert main["securityContext"]["readOnlyRootFilesystem"] is True
@@ -86,13 +92,34 @@ def test_a_value_arrives_as_it_is(text: str, image: str | None) -> None:
 
 
 @pytest.mark.parametrize("image", [None, IMAGE])
-def test_our_variables_win_over_the_users(image: str | None) -> None:
-    taken = {name: "mine" for name in ("PILOTHOUSE_OUTPUT", *(["HOME"] if image is None else []))}
-    block = {"env": [{"name": name, "value": "block"} for name in (*taken, "A")]}
-    env = env_of(main_of(command_pod(block, env={**taken, "A": "step"}, image=image)))
+def test_the_output_file_is_ours_to_name_and_the_step_is_nearer_than_its_block(image: str | None) -> None:
+    block = {"env": [{"name": name, "value": "block"} for name in ("A", "HOME", "LANG")]}
+    env = env_of(main_of(command_pod(block, env={"PILOTHOUSE_OUTPUT": "mine", "A": "step"}, image=image)))
     assert env["PILOTHOUSE_OUTPUT"] == (OUTPUT if image is None else "/dev/termination-log")
-    assert image is not None or env["HOME"] == WORK
-    assert env["A"] == "step", "what the step says is nearer than what the block says"
+    assert (env["A"], env["HOME"], env["LANG"]) == ("step", "block", "block")
+
+
+def test_the_interpreter_is_found_whatever_path_the_user_sets() -> None:
+    assert PYTHON.startswith("/")
+    assert f"#!{PYTHON}|" in (ROOT / "Dockerfile").read_text()
+    (layer,) = command_pod(files={"a": ""}, image=IMAGE)["spec"]["initContainers"]
+    assert {main_of(command_pod())["command"][0], layer["command"][0]} == {PYTHON}
+
+
+@pytest.mark.parametrize("own", [{}, {"HOME": "/srv", "LANG": "C.utf8", "PATH": "/bin:/usr/bin"}])
+async def test_a_command_has_the_same_variables_here_and_in_a_pod(own: dict[str, str], machine: Machine) -> None:
+    runner, begun = machine.runner(), attempt()
+    await runner.start(begun, CommandWork(["env"], own))
+    printed = (await machine.ended(runner, begun)).outputs["stdout"]
+    assert isinstance(printed, Inline)
+    here = dict(line.split("=", 1) for line in str(printed.value).splitlines())
+    there = env_of(main_of(command_pod(env=own)))
+    assert there.keys() | {"PATH"} == here.keys(), "PATH is the image's"
+    assert own.items() <= there.items()
+    assert own.items() <= here.items()
+    own_home = str(machine.place(begun).work)
+    assert (here["HOME"], there["HOME"]) == (own.get("HOME", own_home), own.get("HOME", WORK))
+    assert here["LANG"] == there["LANG"]
 
 
 @pytest.mark.parametrize("image", [None, IMAGE])

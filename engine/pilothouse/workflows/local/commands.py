@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -14,6 +14,7 @@ from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.keeping import keep_all
 from pilothouse.store.ports import Blobs
+from pilothouse.workflows.commands.environment import defaults
 from pilothouse.workflows.commands.frames import Exit
 from pilothouse.workflows.commands.outcome import CommandLog, CommandOutcome, outcome
 from pilothouse.workflows.executor import Ending
@@ -98,7 +99,7 @@ class LocalCommands:
         place.prepare(work.argv, files, work.timeout, work.confined)
         nowhere = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in (0, 1, 2)]
         argv = list(place.command)
-        return os.posix_spawn(argv[0], argv, _base_env(place) | env, file_actions=nowhere, setsid=True)
+        return os.posix_spawn(argv[0], argv, _environment(place, env), file_actions=nowhere, setsid=True)
 
     def _env(self, name: str, text: Text) -> str:
         value = self._text(text)
@@ -165,10 +166,6 @@ def _with_stop(result: CommandOutcome, failure: Failure | None) -> CommandOutcom
     return result
 
 
-def _base_env(place: Place) -> dict[str, str]:
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "HOME": str(place.work),
-        "LANG": "C.UTF-8",
-        "PILOTHOUSE_OUTPUT": str(place.output),
-    }
+def _environment(place: Place, own: Mapping[str, str]) -> dict[str, str]:
+    path = os.environ.get("PATH", os.defpath)
+    return {"PATH": path, **defaults(str(place.work)), **own, "PILOTHOUSE_OUTPUT": str(place.output)}
