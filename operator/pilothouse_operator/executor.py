@@ -28,6 +28,11 @@ from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.names import ATTEMPT, Owner, pod_name
 from pilothouse_operator.outcome import Seen, Stop, see
 from pilothouse_operator.pods import GATE, GRACE, IMAGE, STOP, STOP_SECONDS, Ground
+from pilothouse_operator.waiting import unmounted
+
+
+UNMOUNTED_SECONDS = 10
+"""Seconds after which a Pod without its volumes says so."""
 
 
 class Held(Exception):  # noqa: N818 - not a failure: the attempt waits
@@ -183,9 +188,11 @@ class PodExecutor:
             await self._patch(pod, {"spec": {"schedulingGates": gates}})
 
     async def _end(self, attempt: Attempt, pod: Object, failure: Failure | None) -> None:
-        """Ends a Pod for good: one that no node has taken is deleted as it was seen, so it provably never ran."""
-        metadata = pod["metadata"]
-        if self._see(attempt, pod).stopping or "deletionTimestamp" in metadata:
+        """Ends a Pod for good: one that no node has taken is deleted as it was seen, so it provably never ran. One that
+        a kubelet still prepares is deleted as well, which ends the kubelet's wait for a volume or an image; what became
+        of it is what the kubelet says at last."""
+        metadata, seen = pod["metadata"], self._see(attempt, pod)
+        if (seen.stopping and not seen.held_up) or "deletionTimestamp" in metadata:
             return
         if "nodeName" not in pod["spec"]:
             version = metadata["resourceVersion"]
@@ -194,8 +201,11 @@ class PodExecutor:
             else:
                 self._around.wake(0)
             return
-        limit = {"activeDeadlineSeconds": STOP_SECONDS}
-        await self._patch(pod, {"metadata": {"annotations": {STOP: Stop(failure).note()}}, "spec": limit})
+        if not seen.stopping:
+            limit = {"activeDeadlineSeconds": STOP_SECONDS}
+            await self._patch(pod, {"metadata": {"annotations": {STOP: Stop(failure).note()}}, "spec": limit})
+        if seen.held_up:
+            await self._delete(pod)
 
     async def _patch(self, pod: Object, patch: Mapping[str, Any]) -> None:
         metadata = pod["metadata"]
@@ -228,7 +238,7 @@ class PodExecutor:
     async def _watch(self, attempt: Attempt, seen: Seen) -> None:
         """Ends a Pod that takes too long to start or, where nobody else does, to end."""
         if not seen.begun:
-            self._around.memory.pending[attempt.ref.attempt] = seen.waiting
+            self._around.memory.pending[attempt.ref.attempt] = seen.waiting or self._unmounted(seen)
             limit = seconds(self._steps[attempt.step].pending_timeout)
             await self._within(attempt, limit, seen.created_at, _not_started(seen, limit))
             return
@@ -237,8 +247,16 @@ class PodExecutor:
         if seen.role == IMAGE and timeout and seen.running_since is not None:
             await self._within(attempt, seconds(timeout), seen.running_since, _TOO_LONG)
 
+    def _unmounted(self, seen: Seen) -> str:
+        """Every volume takes a moment, and that is nothing to tell."""
+        why = unmounted(seen.pod)
+        if why and (left := UNMOUNTED_SECONDS - _age(seen.created_at)) > 0:
+            self._around.wake(left)
+            return ""
+        return why
+
     async def _within(self, attempt: Attempt, limit: float, since: datetime, failure: Failure) -> None:
-        left = limit - (time.time() - since.timestamp())
+        left = limit - _age(since)
         if left > 0:
             self._around.wake(left)
         elif (now := await self._pod(attempt, fresh=True)) is not None:
@@ -248,8 +266,12 @@ class PodExecutor:
 _TOO_LONG = Failure(FailureCode.TMO, "the command reached the step's timeout and was ended")
 
 
+def _age(since: datetime) -> float:
+    return time.time() - since.timestamp()
+
+
 def _not_started(seen: Seen, limit: float) -> Failure:
-    why = seen.waiting or "its status gives no reason"
+    why = seen.waiting or unmounted(seen.pod) or "its status gives no reason"
     return Failure(FailureCode.ENV, f"its Pod did not start within {limit:g} seconds: {why}")
 
 

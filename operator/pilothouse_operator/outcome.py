@@ -15,6 +15,7 @@ from pilothouse.workflows.commands import frames
 from pilothouse.workflows.commands.outcome import RESERVED, CommandOutcome, outcome, read_log
 from pilothouse_operator.commandpod import FILES
 from pilothouse_operator.pods import AGENT, COMMAND, GATE, MAIN, STOP, STOP_SECONDS
+from pilothouse_operator.waiting import sentence, waiting
 
 _REJECTED = frozenset(
     {"NodeAffinity", "NodePorts", "NodeShutdown", "PodOSNotSupported", "TaintToleration", "UnexpectedAdmissionError"}
@@ -51,6 +52,8 @@ class Seen:
     terminated: Mapping[str, Any] | None
     running_since: datetime | None
     begun: bool
+    held_up: bool
+    """Its main container has yet to start, as its kubelet says."""
     waiting: str
     unprepared: str
     """Why the container that lays the step's files failed; empty where it did not."""
@@ -105,7 +108,8 @@ def see(pod: Mapping[str, Any], role: str) -> Seen:
         terminated=terminated,
         running_since=_time(running["startedAt"]) if running and running.get("startedAt") else None,
         begun=_begun(status, main, terminated, reason),
-        waiting=_waiting(status),
+        waiting=waiting(status),
+        held_up="waiting" in main.get("state", {}) and not terminated,
         unprepared=_unprepared(status),
     )
 
@@ -136,26 +140,6 @@ def _container(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next(found, {})
 
 
-_PATIENT = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons of waiting that tell nothing."""
-
-
-def _waiting(status: Mapping[str, Any]) -> str:
-    """What keeps the Pod from starting, as far as its status says; empty where it says nothing."""
-    for entry in (*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])):
-        waiting = entry.get("state", {}).get("waiting", {})
-        if (reason := waiting.get("reason", "")) and reason not in _PATIENT:
-            return _sentence(reason, waiting.get("message", ""))
-    for condition in status.get("conditions", []):
-        if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return _sentence("Unschedulable", condition.get("message", ""))
-    return ""
-
-
-def _sentence(reason: str, message: str) -> str:
-    return f"{reason}: {message.strip()}"[:500] if message else reason
-
-
 def result_of(seen: Seen, log: bytes | None) -> CommandOutcome:
     """The outcome of a Pod that is over. `log` is that of a command, None where there is none to be had; an agent
     records its outcome itself, so of its Pod all that is known is that it is over."""
@@ -181,12 +165,12 @@ def _proved(seen: Seen, log: bytes | None) -> CommandOutcome:
 def _never_started(seen: Seen) -> CommandOutcome:
     ended = seen.terminated or {}
     if ended.get("reason") in _CANNOT_START:
-        text = f"the container cannot start: {_sentence(ended['reason'], ended.get('message', ''))}"
+        text = f"the container cannot start: {sentence(ended['reason'], ended.get('message', ''))}"
         return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
     if seen.unprepared:
         text = f"the step's files cannot be laid: {seen.unprepared}"
         return CommandOutcome(AttemptState.FAILED, failure=Failure(FailureCode.ENV, text))
-    text = f"its Pod was turned away: {_sentence(seen.reason or 'no reason is given', seen.message)}"
+    text = f"its Pod was turned away: {sentence(seen.reason or 'no reason is given', seen.message)}"
     return CommandOutcome(AttemptState.NEVER_STARTED, failure=Failure(FailureCode.ENV, text))
 
 
@@ -245,10 +229,10 @@ def _deleted_before(pod: Mapping[str, Any], ended: Mapping[str, Any]) -> bool:
 def _how(seen: Seen) -> str:
     """How the Pod ended, for people."""
     if seen.reason:
-        return f"its Pod was ended: {_sentence(seen.reason, seen.message)}"
+        return f"its Pod was ended: {sentence(seen.reason, seen.message)}"
     for condition in seen.pod.get("status", {}).get("conditions", []):
         if condition["type"] == "DisruptionTarget" and condition["status"] == "True":
-            return f"its Pod was ended: {_sentence(condition.get('reason', ''), condition.get('message', ''))}"
+            return f"its Pod was ended: {sentence(condition.get('reason', ''), condition.get('message', ''))}"
     if "deletionTimestamp" in seen.pod["metadata"]:
         return "somebody deleted its Pod"
     ended = seen.terminated or {}

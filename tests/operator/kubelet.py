@@ -61,6 +61,12 @@ class Kubelet:
         """The main container cannot start now."""
         self._edit(step, lambda pod: self._main(pod, {"waiting": {"reason": reason, "message": message}}))
 
+    def unmounted(self, step: str) -> None:
+        """A node has the Pod and cannot mount its volumes, of which only an Event tells."""
+        self.bind(step)
+        said = {"type": "PodReadyToStartContainers", "status": "False"}
+        self._edit(step, lambda pod: pod["status"].update(conditions=[said]))
+
     def unschedulable(self, step: str, message: str) -> None:
         said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         self._edit(step, lambda pod: pod["status"].update(conditions=[said]))

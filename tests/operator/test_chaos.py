@@ -115,9 +115,10 @@ class Storm:
     def change(self, pod: Object, chance: float) -> None:
         """The Pod goes on from where it is, mostly as it should."""
         kubelet, name, phase = self.desk.kubelet, pod["metadata"]["name"], pod["status"]["phase"]
-        if chance < 0.05:
+        over = phase in ("Succeeded", "Failed")
+        if chance < 0.05 or (over and "deletionTimestamp" in pod["metadata"]):
             kubelet.vanish(name)
-        elif phase in ("Succeeded", "Failed") or pod["spec"].get("schedulingGates"):
+        elif over or pod["spec"].get("schedulingGates"):
             self.desk.fake.collect()
         elif "activeDeadlineSeconds" in pod["spec"] and "nodeName" in pod["spec"]:
             kubelet.deadline(name, code=self.chance.choice([0, 137, 143]))

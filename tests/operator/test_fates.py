@@ -54,6 +54,65 @@ async def test_an_image_that_cannot_be_pulled_ends_the_pod_where_it_is(desk: Des
     assert "ImagePullBackOff" in desk.message()
 
 
+async def test_a_pod_without_its_volumes_says_what_they_need_and_ends_in_its_time(desk: Desk) -> None:
+    volumes = [{"name": "keys", "mountPath": "/keys", "secret": {"name": "absent"}}]
+    await begun(desk, command("a", pendingTimeout="1m", pod={"volumes": volumes}))
+    desk.kubelet.unmounted("a")
+    await desk.later(5)
+    assert desk.message() == "run 1: a", "every volume takes a moment"
+    writes = desk.writes()
+    await desk.later(5)
+    assert "a waits: its volumes are not mounted yet; they need Secret `absent`" in desk.message()
+    assert desk.writes()[len(writes) :] == ["patch status of workflows"]
+    await desk.later(50)
+    pod = desk.kubelet.pod("a")
+    assert json.loads(pod["metadata"]["annotations"][STOP])["code"] == "F-ENV"
+    assert "deletionTimestamp" in pod["metadata"], "its kubelet waits for the volume, and hears of nothing else"
+    assert await desk.states() == {"a": "Running"}, "it may have started since"
+    desk.kubelet.fail("a", "")
+    await desk.settle()
+    assert await desk.states() == {"a": "Failed"}
+    assert "did not start within 60 seconds: its volumes are not mounted yet; they need Secret" in desk.message()
+    assert desk.kubelet.executions == {}
+
+
+async def test_a_pod_that_never_started_is_deleted_where_its_run_is_to_end(desk: Desk) -> None:
+    await begun(desk)
+    desk.kubelet.unmounted("a")
+    desk.edit(shutdown="Cancel")
+    await desk.settle()
+    assert "deletionTimestamp" in desk.kubelet.pod("a")["metadata"]
+    desk.kubelet.fail("a", "")
+    await desk.settle()
+    assert await desk.states() == {"a": "Cancelled"}
+    assert desk.condition("Finished") == ("True", "Cancelled")
+
+
+async def test_what_started_before_its_deletion_arrived_is_an_unknown_outcome(desk: Desk) -> None:
+    await begun(desk, command("a", pendingTimeout="1m", retry={"attempts": 3}))
+    desk.kubelet.unmounted("a")
+    await desk.later(61)
+    desk.watching = False
+    desk.kubelet.start("a")
+    desk.kubelet.vanish("a")
+    await desk.later(SWEEP)
+    await desk.later(GRACE)
+    assert await desk.states() == {"a": "Error"}
+    assert desk.condition("Stalled") == ("True", "OutcomeUnknown")
+    assert desk.kubelet.executions == {"a": 1}
+
+
+async def test_a_crash_between_the_reason_and_the_deletion_leaves_nothing_behind(desk: Desk) -> None:
+    await begun(desk, command("a", pendingTimeout="1m"))
+    desk.kubelet.unmounted("a")
+    await desk.end()
+    patch = {"metadata": {"annotations": {STOP: "{}"}}}
+    await desk.fake.patch(PODS, NAMESPACE, desk.kubelet.pod("a")["metadata"]["name"], patch)
+    await desk.begin()
+    await desk.later(60)
+    assert "deletionTimestamp" in desk.kubelet.pod("a")["metadata"]
+
+
 async def test_a_pod_that_starts_after_all_no_longer_waits(desk: Desk) -> None:
     await begun(desk)
     desk.kubelet.unschedulable("a", "no room")
