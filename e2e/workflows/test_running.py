@@ -68,11 +68,13 @@ def widely(mine: Kubectl, our_image: str) -> Applied:
         shell("block", f'{MEMORY_LIMIT}; echo "$POD"; cat /texts/plain', pod=POD),
         shell("large", f"python3 -c \"print('{{\\\"text\\\": \\\"' + 'x' * {LARGE} + '\\\"}}')\" > $PILOTHOUSE_OUTPUT"),
         {"name": "reads", "transform": {"value": "${{ size(steps.large.outputs.text) }}"}},
+        {"name": "holes", "transform": {"value": "${{ {'none': null, 'list': [null]} }}"}},
         {"name": "confined", "executeCode": {"language": "python", "code": REACHES}},
     ]
     outputs = {name: f"steps.{name}.outputs.stdout" for name in ("ours", "theirs", "files", "layered", "block")}
     outputs |= {"answer": "steps.layered.outputs.answer", "large": "steps.large.outputs.text"}
     outputs |= {"size": "steps.reads.outputs.value", "confined": "steps.confined.outputs.stdout"}
+    outputs |= {"holes": "steps.holes.outputs.value", "none": "steps.holes.outputs.value.none"}
     told = [{"name": name, "value": f"${{{{ {value} }}}}"} for name, value in outputs.items()]
     return Applied.of(mine, workflow("widely", *steps, outputs=told))
 
@@ -184,6 +186,12 @@ def test_an_image_of_the_users_gives_outputs_by_its_termination_message(widely: 
 def test_the_pod_block_reaches_the_container(widely: Applied) -> None:
     widely.finished()
     assert widely.outputs()["block"].split("\n") == [str(96 * 1024**2), "from the block", "a text"]
+
+
+def test_a_null_is_an_output_like_another(widely: Applied) -> None:
+    outputs = widely.finished()["status"]["outputs"]
+    assert {"name": "holes", "value": {"none": None, "list": [None]}} in outputs
+    assert {"name": "none", "value": None} in outputs
 
 
 def test_a_large_output_is_kept_apart_and_can_be_read_by_steps(widely: Applied, release: Release) -> None:

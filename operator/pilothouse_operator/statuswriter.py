@@ -62,7 +62,7 @@ class StatusWriter:
         now, last = asyncio.get_running_loop().time(), self._written.get(uid)
         if not urgent and last is not None and (left := last.at + PAUSE - now) > 0:
             return left
-        if await self._patch(resource, obj, _with_nulls(before, status)):
+        if await self._set(resource, obj, status):
             self._remember(uid, _Written(status, now))
             await self._tell(resource, obj, before, status)
         return 0.0
@@ -79,11 +79,12 @@ class StatusWriter:
         while (oldest := next(iter(self._written.items())))[1].at < written.at - KEPT:
             del self._written[oldest[0]]
 
-    async def _patch(self, resource: Resource, obj: Object, status: Mapping[str, Any]) -> bool:
+    async def _set(self, resource: Resource, obj: Object, status: Mapping[str, Any]) -> bool:
         metadata = obj["metadata"]
-        patch = {"metadata": {"uid": metadata["uid"]}, "status": status}
         try:
-            found = await self.kube.patch(resource, metadata["namespace"], metadata["name"], patch, "status")
+            found = await self.kube.set_status(
+                resource, metadata["namespace"], metadata["name"], metadata["uid"], status
+            )
         except Changed:
             return False  # deleted, and created anew under the same name
         return found is not None
@@ -103,12 +104,6 @@ class StatusWriter:
 def _ready(status: Mapping[str, Any]) -> Mapping[str, Any]:
     found = (condition for condition in status.get("conditions") or [] if condition["type"] == c.READY)
     return next(found, {})
-
-
-def _with_nulls(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that makes one of the other."""
-    gone: dict[str, Any] = {name: None for name in before if name not in after}
-    return gone | dict(after)
 
 
 def _event(resource: Resource, obj: Object, ready: Mapping[str, Any]) -> dict[str, Any]:

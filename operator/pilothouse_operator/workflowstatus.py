@@ -45,7 +45,7 @@ def status_of(
     return {
         "observedGeneration": generation,
         "conditions": conditions(said, before, generation, now),
-        "run": None if snapshot is None else _run(snapshot),
+        **({} if snapshot is None else {"run": _run(snapshot)}),
         "steps": [] if snapshot is None else _steps(snapshot, notes or {}),
         "outputs": [] if snapshot is None else _outputs(snapshot.run.outputs),
     }
@@ -102,7 +102,7 @@ def _run(snapshot: Snapshot) -> dict[str, Any]:
         "state": run.state.value,
         "progress": f"{sum(1 for step in steps if step.state.final)}/{len(snapshot.steps)}",
         "startedAt": timestamp(run.created_at),
-        "finishedAt": _at(run.finished_at),
+        **({} if run.finished_at is None else {"finishedAt": timestamp(run.finished_at)}),
     }
 
 
@@ -160,13 +160,9 @@ def _outputs(outputs: Outputs) -> list[dict[str, Any]]:
 
 
 def differs(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
-    """Whether the status has to be written. Absent and null are the same."""
-    return bool(_bare(before or {}) != _bare(after))
+    """Whether the status has to be written. A list that is empty is as good as none."""
+    return _filled(before or {}) != _filled(after)
 
 
-def _bare(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _bare(item) for name, item in value.items() if item is not None and item != []}
-    if isinstance(value, list):
-        return [_bare(item) for item in value]
-    return value
+def _filled(status: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in status.items() if value != []}

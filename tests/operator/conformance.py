@@ -137,8 +137,7 @@ class KubeConformance:
         made = await place.kube.create(INGRESSES, place.namespace, ingress())
         assert made["metadata"]["generation"] == 1
         status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
-        patch = {"metadata": {"uid": uid(made)}, "status": status, "spec": {"ingressClassName": "none"}}
-        found = await place.kube.patch(INGRESSES, place.namespace, "i", patch, "status")
+        found = await place.kube.set_status(INGRESSES, place.namespace, "i", uid(made), status)
         assert found is not None
         assert found["status"] == status
         assert found["spec"] == made["spec"]
@@ -152,9 +151,18 @@ class KubeConformance:
 
     async def test_a_status_is_not_written_to_another_object(self, place: Place) -> None:
         await place.kube.create(INGRESSES, place.namespace, ingress())
-        patch = {"metadata": {"uid": "00000000-0000-4000-8000-000000000000"}, "status": {"loadBalancer": {}}}
+        other = "00000000-0000-4000-8000-000000000000"
         with pytest.raises(Changed):
-            await place.kube.patch(INGRESSES, place.namespace, "i", patch, "status")
+            await place.kube.set_status(INGRESSES, place.namespace, "i", other, {"loadBalancer": {}})
+
+    async def test_a_status_takes_the_place_of_the_one_before(self, place: Place) -> None:
+        made = await place.kube.create(INGRESSES, place.namespace, ingress())
+        statuses: list[dict[str, Any]] = [{"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}, {"loadBalancer": {}}]
+        for status in statuses:
+            found = await place.kube.set_status(INGRESSES, place.namespace, "i", uid(made), status)
+            assert found is not None
+            assert found["status"] == status
+        assert await place.kube.set_status(INGRESSES, place.namespace, "none", uid(made), {}) is None
 
     async def test_an_object_is_deleted_only_if_it_is_the_one(self, place: Place) -> None:
         made = await place.kube.create(CONFIG_MAPS, place.namespace, config_map())

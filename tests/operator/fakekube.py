@@ -78,19 +78,30 @@ class FakeKube:
         self.admission.admit(resource, self.namespace(namespace), obj, self._all(resource, namespace))
         return self.put(resource, namespace, obj)
 
-    async def patch(
-        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], subresource: str = ""
+    async def patch(self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any]) -> Object | None:
+        self._write("patch", resource, namespace, name, patch)
+        return self._change((resource, namespace, name), patch, lambda known: _patched(resource, known, patch))
+
+    async def set_status(
+        self, resource: Resource, namespace: str, name: str, uid: str, status: Mapping[str, Any]
     ) -> Object | None:
-        self._write("patch", resource, namespace, name, patch, subresource)
-        if (known := self._objects.get((resource, namespace, name))) is None:
+        self._write("patch", resource, namespace, name, status, "status")
+        whole = copy.deepcopy(dict(status))
+        return self._change(
+            (resource, namespace, name), {"metadata": {"uid": uid}}, lambda known: {**known, "status": whole}
+        )
+
+    def _change(self, place: Place, conditions: Mapping[str, Any], edit: Callable[[Object], Object]) -> Object | None:
+        resource, _, name = place
+        if (known := self._objects.get(place)) is None:
             return None
-        given, there = patch.get("metadata", {}), known["metadata"]
+        given, there = conditions.get("metadata", {}), known["metadata"]
         if any(field in given and given[field] != there[field] for field in ("uid", "resourceVersion")):
             raise Changed(f"Precondition failed: {resource.plural} {name} is another object, or has changed")
-        changed = _patched(resource, known, patch, subresource)
+        changed = edit(known)
         if wrong := invalid(resource, changed, known):
             raise Refused(f'{resource.kind} "{name}" is invalid: {wrong}')
-        return self._keep((resource, namespace, name), changed, known)
+        return self._keep(place, changed, known)
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:
         self._write("delete", resource, namespace, name, {"uid": uid, "version": version})
@@ -233,10 +244,8 @@ def _has_status(resource: Resource) -> bool:
     return resource.group in (GROUP, "networking.k8s.io")
 
 
-def _patched(resource: Resource, known: Object, patch: Mapping[str, Any], subresource: str) -> Object:
-    """Each part of an object is written at its own place, and nowhere else."""
-    if subresource == "status":
-        return {**known, "status": merged(known.get("status", {}), patch.get("status", {}))}
+def _patched(resource: Resource, known: Object, patch: Mapping[str, Any]) -> Object:
+    """A status is written at its own place, and nowhere else."""
     separate = resource is PODS or _has_status(resource)
     result: Object = merged(known, {key: part for key, part in patch.items() if not (separate and key == "status")})
     if resource is PODS and not result["spec"].get("schedulingGates"):

@@ -52,15 +52,24 @@ async def test_a_status_is_written_once(kube: FakeKube, writer: StatusWriter) ->
 async def test_what_the_object_says_already_is_not_written(kube: FakeKube, writer: StatusWriter) -> None:
     obj = made(kube)
     obj["status"] = status()
-    await writer.write(WORKFLOWS, obj, status(run=None, steps=[]), urgent=True)
+    await writer.write(WORKFLOWS, obj, status(steps=[]), urgent=True)
     assert kube.writes == []
 
 
 async def test_what_is_said_no_more_goes(kube: FakeKube, writer: StatusWriter) -> None:
     obj = made(kube)
     await writer.write(WORKFLOWS, obj, status(run={"number": 1, "state": "Running"}, extra="x"), urgent=True)
-    await writer.write(WORKFLOWS, obj, status(run={"number": 2, "state": None}), urgent=True)
+    await writer.write(WORKFLOWS, obj, status(run={"number": 2}), urgent=True)
     assert there(kube) == status(run={"number": 2})
+
+
+async def test_a_null_in_a_value_is_written_and_is_news(kube: FakeKube, writer: StatusWriter) -> None:
+    obj = made(kube)
+    for value in (None, {"a": None, "b": [None]}, {"b": [None]}):
+        said = status(outputs=[{"name": "o", "value": value}])
+        await writer.write(WORKFLOWS, obj, said, urgent=True)
+        assert there(kube) == said
+    assert len(kube.writes) == 3
 
 
 async def test_writes_of_one_object_are_a_second_apart_unless_they_are_urgent(

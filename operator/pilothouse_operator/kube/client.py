@@ -77,11 +77,20 @@ class KubeClient:
     async def create(self, resource: Resource, namespace: str, body: Mapping[str, Any]) -> Object:
         return await self._json("POST", resource.path(namespace), json=body)
 
-    async def patch(
-        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], subresource: str = ""
+    async def patch(self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any]) -> Object | None:
+        return await self._patch(resource.path(namespace, name), "merge-patch", patch)
+
+    async def set_status(
+        self, resource: Resource, namespace: str, name: str, uid: str, status: Mapping[str, Any]
     ) -> Object | None:
-        path = resource.path(namespace, name, subresource)
-        headers = {"Content-Type": "application/merge-patch+json"}
+        patch = [
+            {"op": "add", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]
+        return await self._patch(resource.path(namespace, name, "status"), "json-patch", patch)
+
+    async def _patch(self, path: str, kind: str, patch: Any) -> Object | None:
+        headers = {"Content-Type": f"application/{kind}+json"}
         return await self._found("PATCH", path, content=json.dumps(patch).encode(), headers=headers)
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:

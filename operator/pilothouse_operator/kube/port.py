@@ -28,11 +28,16 @@ class Kube(Protocol):
         """Creates the object. Raises AlreadyExists."""
         ...
 
-    async def patch(
-        self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any], subresource: str = ""
-    ) -> Object | None:
+    async def patch(self, resource: Resource, namespace: str, name: str, patch: Mapping[str, Any]) -> Object | None:
         """Merges the patch into the object; None where there is none. A patch that names `metadata.uid` of another
         object raises Changed."""
+        ...
+
+    async def set_status(
+        self, resource: Resource, namespace: str, name: str, uid: str, status: Mapping[str, Any]
+    ) -> Object | None:
+        """Puts the status in the place of the one before, whole, with the nulls in it; None where there is no such
+        object. Raises Changed where the name belongs to an object with another UID."""
         ...
 
     async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:
