@@ -45,6 +45,10 @@ def test_the_certificate_holds_for_the_gateways_names_and_for_no_other(
         shakes_hands(tmp_path, f"{release}-postgres.{namespace}.svc")
 
 
+def test_the_certificate_outlives_the_release_as_the_agents_do_that_know_it() -> None:
+    assert Render.of().one("Secret", TLS)["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
 def shakes_hands(folder: Path, host: str) -> bool:
     """A client as strict as Python 3.13's default meets a server with the certificate."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
