@@ -19,8 +19,12 @@ OTHER = ("crds.enabled=false", "rbac.userRoles.create=false")
 
 EVERYTHING = "all,configmaps,secrets,persistentvolumeclaims,serviceaccounts,roles,rolebindings,networkpolicies"
 
-LEFT = ["configmap/second-installation", "persistentvolumeclaim/data-second-postgres-0"]
-"""What an uninstall leaves: the data, and the id that goes with them."""
+LEFT = [
+    "configmap/second-installation",
+    "secret/second-gateway-tls",
+    "persistentvolumeclaim/data-second-postgres-0",
+]
+"""What an uninstall leaves: the data, the id that goes with them, and what agents know the gateway by."""
 
 
 @pytest.fixture
@@ -80,6 +84,23 @@ def test_a_run_goes_on_through_an_upgrade_and_repeats_nothing(
         (step, 1, "Succeeded") for step in ("command", "agent", "after")
     }
     assert {attempt.path: attempt.carrier for attempt in attempts if attempt.path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("value", "refusal"),
+    [
+        ("postgres.bundled.storage.size=2Gi", "set it to 1Gi as it was"),
+        ("postgres.bundled.storage.className=other", 'set it to "" as it was'),
+        ("postgres.bundled.persistence=false", "set it to true as it was"),
+    ],
+)
+def test_another_volume_than_the_one_there_is_refused_before_anything_changes(
+    release: Release, value: str, refusal: str
+) -> None:
+    before = [_uids(release, component) for component in ("postgres", "operator", "gateway")]
+    with pytest.raises(ClusterError, match=refusal):
+        release.install("operator.resources.limits.memory=500Mi", value)
+    assert [_uids(release, component) for component in ("postgres", "operator", "gateway")] == before
 
 
 def test_another_release_comes_and_goes_and_leaves_this_one_alone(
