@@ -3,6 +3,7 @@ next attempt goes on from the session."""
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.fields import seconds
@@ -10,14 +11,18 @@ from pilothouse.api.workflow import Step
 from pilothouse.attempts.assignment import Assignment
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import Attempt, StepId
+from pilothouse.records.sessions import session_of
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
 from pilothouse.workflows.executor import Ending
 from pilothouse.workflows.work import AgentWork, Work
 from pilothouse_operator.agentpod import AgentPod
-from pilothouse_operator.executor import PodExecutor, Surroundings
+from pilothouse_operator.executor import PodExecutor, Surroundings, age
 from pilothouse_operator.outcome import Seen, result_of
 from pilothouse_operator.pods import AGENT, Ground
+
+SILENT_SECONDS = 20
+"""Seconds after which an agent that has opened no session is said to be cut off."""
 
 
 class AgentPods(PodExecutor):
@@ -35,6 +40,7 @@ class AgentPods(PodExecutor):
         super().__init__(around, ground, steps, config_maps)
         self._store_url = store_url
         self._store_ca = store_ca
+        self._heard: set[UUID] = set()
 
     async def manifest(self, attempt: Attempt, work: Work) -> dict[str, Any]:
         if not isinstance(work, AgentWork):
@@ -58,6 +64,22 @@ class AgentPods(PodExecutor):
     async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
         result = result_of(seen, None)
         return Ending(result.state, failure=result.failure)
+
+    async def silent(self, attempt: Attempt, seen: Seen) -> str:
+        """An agent opens its session first; as long as it has not, nothing can be heard of it but in its log."""
+        if attempt.ref.attempt in self._heard or seen.running_since is None:
+            return ""
+        if (left := SILENT_SECONDS - age(seen.running_since)) > 0:
+            self._around.wake(left)
+            return ""
+        session = session_of(attempt.ref.run, attempt.step)
+        if any(known.id == session for known in await self._around.store.sessions(attempt.ref.run)):
+            self._heard.add(attempt.ref.attempt)
+            return ""
+        return (
+            f"the agent has not reached the gateway yet, {self._store_url}: does a NetworkPolicy forbid it, or the "
+            f"way to DNS? `kubectl logs {seen.pod['metadata']['name']} -c agent` says more"
+        )
 
     def gone(self, attempt: Attempt) -> Ending:
         return Ending(AttemptState.LOST, failure=Failure(FailureCode.ENV, "its Pod is gone"))

@@ -98,6 +98,10 @@ class PodExecutor:
     async def ended(self, attempt: Attempt, seen: Seen) -> Ending | None:
         """The end of an attempt whose Pod is over."""
 
+    async def silent(self, attempt: Attempt, seen: Seen) -> str:
+        """Why an attempt whose program runs may be doing nothing; empty where there is no sign of that."""
+        return ""
+
     @abstractmethod
     def gone(self, attempt: Attempt) -> Ending:
         """The end of an attempt whose Pod is gone without a trace."""
@@ -242,7 +246,7 @@ class PodExecutor:
             limit = seconds(self._steps[attempt.step].pending_timeout)
             await self._within(attempt, limit, seen.created_at, _not_started(seen, limit))
             return
-        self._around.memory.pending.pop(attempt.ref.attempt, None)
+        self._around.memory.pending[attempt.ref.attempt] = await self.silent(attempt, seen)
         timeout = self._steps[attempt.step].timeout
         if seen.role == IMAGE and timeout and seen.running_since is not None:
             await self._within(attempt, seconds(timeout), seen.running_since, _TOO_LONG)
@@ -250,13 +254,13 @@ class PodExecutor:
     def _unmounted(self, seen: Seen) -> str:
         """Every volume takes a moment, and that is nothing to tell."""
         why = unmounted(seen.pod)
-        if why and (left := UNMOUNTED_SECONDS - _age(seen.created_at)) > 0:
+        if why and (left := UNMOUNTED_SECONDS - age(seen.created_at)) > 0:
             self._around.wake(left)
             return ""
         return why
 
     async def _within(self, attempt: Attempt, limit: float, since: datetime, failure: Failure) -> None:
-        left = limit - _age(since)
+        left = limit - age(since)
         if left > 0:
             self._around.wake(left)
         elif (now := await self._pod(attempt, fresh=True)) is not None:
@@ -266,7 +270,8 @@ class PodExecutor:
 _TOO_LONG = Failure(FailureCode.TMO, "the command reached the step's timeout and was ended")
 
 
-def _age(since: datetime) -> float:
+def age(since: datetime) -> float:
+    """Seconds that have passed since then."""
     return time.time() - since.timestamp()
 
 

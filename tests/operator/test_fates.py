@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from pilothouse.records.sessions import session_of
 from pilothouse_operator.kube.port import Kube
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.operator import SWEEP
@@ -244,6 +245,37 @@ async def test_an_agent_whose_pod_ended_without_an_outcome_goes_on_in_another(de
     desk.kubelet.start("ask")
     await desk.agent_says("ask", text="at last")
     await desk.until(lambda: desk.condition("Ready") == ("True", "Succeeded"))
+
+
+async def test_an_agent_that_does_not_reach_the_gateway_says_so_until_it_does(desk: Desk) -> None:
+    await desk.begin()
+    desk.agent()
+    desk.workflow(invocation("ask"))
+    await desk.settle()
+    desk.kubelet.start("ask")
+    await desk.later(10)
+    assert desk.message() == "run 1: ask"
+    await desk.later(10)
+    assert "ask waits: the agent has not reached the gateway yet, https://pilothouse-gateway" in desk.message()
+    assert "NetworkPolicy" in desk.message()
+    attempt = await desk.store.carried(desk.kubelet.pod("ask")["metadata"]["uid"], NAMESPACE)
+    await desk.store.attempt_store(attempt.ref).open_session(session_of(attempt.ref.run, attempt.step))
+    await desk.later(SWEEP)
+    assert desk.message() == "run 1: ask"
+
+
+async def test_an_agent_that_was_heard_in_time_costs_no_write(desk: Desk) -> None:
+    await desk.begin()
+    desk.agent()
+    desk.workflow(invocation("ask"))
+    await desk.settle()
+    desk.kubelet.start("ask")
+    await desk.later(1)
+    attempt = await desk.store.carried(desk.kubelet.pod("ask")["metadata"]["uid"], NAMESPACE)
+    await desk.store.attempt_store(attempt.ref).open_session(session_of(attempt.ref.run, attempt.step))
+    before = desk.writes()
+    await desk.later(100)
+    assert desk.writes() == before
 
 
 async def test_what_never_started_is_started_again_three_times_at_most(desk: Desk) -> None:

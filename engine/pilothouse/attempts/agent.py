@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from uuid import uuid5
 
 from pilothouse.agents.definition import ToolGround, make_provider, make_task, open_tools
 from pilothouse.agents.events import Emit
@@ -16,6 +15,7 @@ from pilothouse.attempts.assignment import Assignment
 from pilothouse.models.provider import ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
+from pilothouse.records.sessions import session_of
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreUnavailable, Superseded
@@ -71,7 +71,7 @@ class AgentAttempt:
         work = assignment.work
         return make_task(
             spec,
-            session=uuid5(self.store.ref.run.run, f"session {self.step}"),
+            session=session_of(self.store.ref.run, self.step),
             step=self.step,
             attempt=self.number,
             message=work.message,

@@ -4,9 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
+from pilothouse.records.runs import RunRef, StepId
 from pilothouse.records.values import Stored
+
+
+def session_of(run: RunRef, step: StepId) -> UUID:
+    """The session that all attempts of an agent step go on with."""
+    return uuid5(run.run, f"session {step}")
 
 
 @dataclass(frozen=True, slots=True)
