@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from e2e.cluster import clusters, engine, guard, image
+from e2e.cluster import binaries, clusters, engine, guard, image
 from e2e.cluster.clients import environment
 from e2e.cluster.commands import say
 from e2e.cluster.components import Options, names
@@ -68,7 +68,8 @@ _DISTURBANCES = {
 
 def _up(layout: Layout, arguments: Arguments) -> None:
     clusters.of(layout).up(Options(arguments.mutating_admission_policy))
-    say(f"export KUBECONFIG={layout.kubeconfig}")
+    say("it is there; with these lines your shell finds it, kubectl and helm:")
+    print(f'export KUBECONFIG={layout.kubeconfig}\nexport PATH={binaries.folder(layout)}:"$PATH"')
 
 
 def _down(layout: Layout, _: Arguments) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from e2e.cluster import __main__ as command_line
-from e2e.cluster import clusters, image
+from e2e.cluster import binaries, clusters, image
 from e2e.cluster.components import Options
 from e2e.cluster.errors import ClusterError
 from e2e.cluster.layout import NAME_VARIABLE, Layout
@@ -43,6 +43,13 @@ def test_up_passes_the_switch_on(cluster: Recorded) -> None:
     assert command_line.main(["up"]) == 0
     assert command_line.main(["up", "--mutating-admission-policy"]) == 0
     assert cluster.asked == ["up False", "up True"]
+
+
+def test_up_tells_how_kubectl_and_helm_are_found(cluster: Recorded, capsys: pytest.CaptureFixture[str]) -> None:
+    command_line.main(["up"])
+    layout = Layout.of()
+    exports = [f"export KUBECONFIG={layout.kubeconfig}", f'export PATH={binaries.folder(layout)}:"$PATH"']
+    assert capsys.readouterr().out.splitlines() == exports, "what a shell can take as it is"
 
 
 def test_a_command_is_run_with_a_cluster_that_is_removed_whatever_comes_of_it(cluster: Recorded) -> None:
