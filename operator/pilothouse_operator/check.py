@@ -122,7 +122,7 @@ def database(installation: Installation) -> str:
             f"the Job {name} failed: {ended['Failed']}", f"{remedy}; then delete it and helm upgrade", final=True
         )
     if "Complete" not in ended:
-        raise Problem(f"the Job {name} has not ended, {status.get('failed', 0)} tries failed", remedy)
+        raise Problem(f"the Job {name} has not ended", remedy)
     return f"the schema is this version's; the installation is {_identity(installation)}"
 
 

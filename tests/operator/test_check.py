@@ -94,8 +94,10 @@ def test_a_migration_that_failed_for_good_ends_the_wait_at_once() -> None:
 
 def test_a_migration_that_does_not_end_is_named_when_time_is_up() -> None:
     world = World()
-    world.objects[JOB] = {"status": {"failed": 3}}
-    assert "has not ended, 3 tries failed" in world.failure(seconds=10)
+    world.objects[JOB] = {"status": {"active": 1}}
+    told = world.failure(seconds=10)
+    assert "the Job ph-migrate-1 has not ended\n" in told, "how often its container began anew, a Job does not tell"
+    assert "kubectl logs -n ph job/ph-migrate-1" in told
     assert world.time == 10
 
 

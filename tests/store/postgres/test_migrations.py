@@ -102,7 +102,7 @@ async def test_a_file_that_fails_half_way_leaves_nothing_and_is_applied_once_it_
 
 
 async def test_a_database_without_tables_names_the_command(empty_database: str) -> None:
-    with pytest.raises(StoreUnusable, match="run `pilothouse migrate`"):
+    with pytest.raises(StoreUnusable, match="run `pilothouse migrate`, or on a cluster"):
         async with open_store(empty_database):
             pytest.fail("opened")
 

@@ -9,14 +9,15 @@ from psycopg_pool import PoolTimeout
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError, StoreUnavailable, StoreUnusable
 
-_MIGRATE = "run `pilothouse migrate` against this database"
+MIGRATE = "run `pilothouse migrate`, or on a cluster see why the release's migrate Job has not"
+"""What is to be done where the tables are not those of this version."""
 
 _REMEDIES: dict[type[Error], str] = {
     errors.DiskFull: "the server's disk is full; free space there",
     errors.ReadOnlySqlTransaction: "the server is read-only, as a standby is; name the primary in the DSN",
-    errors.UndefinedTable: f"the tables are not there; {_MIGRATE}",
-    errors.UndefinedColumn: f"the tables are of another version; {_MIGRATE}",
-    errors.UndefinedObject: f"the tables are of another version; {_MIGRATE}",
+    errors.UndefinedTable: f"the tables are not there; {MIGRATE}",
+    errors.UndefinedColumn: f"the tables are of another version; {MIGRATE}",
+    errors.UndefinedObject: f"the tables are of another version; {MIGRATE}",
     errors.InsufficientPrivilege: "the DSN's user lacks rights there; use the user that ran `pilothouse migrate`",
     errors.InvalidPassword: "the server refuses the password; correct the DSN",
     errors.InvalidAuthorizationSpecification: "the server refuses the user; correct the DSN",

@@ -15,6 +15,7 @@ from uuid import UUID
 from psycopg.errors import UndefinedTable
 
 from pilothouse.store.errors import StoreUnusable
+from pilothouse.store.postgres.meaning import MIGRATE
 from pilothouse.store.postgres.pool import Connection, alone
 
 _FILE = re.compile(r"(?P<version>\d\d)_(?P<phase>pre|post)_[a-z_]+\.sql")
@@ -61,7 +62,7 @@ async def applied(connection: Connection) -> dict[int, Migration]:
     try:
         rows = await (await connection.execute(b"SELECT name, checksum FROM migrations")).fetchall()
     except UndefinedTable:
-        raise StoreUnusable("the database has no tables of pilothouse yet; run `pilothouse migrate`") from None
+        raise StoreUnusable(f"the database has no tables of pilothouse yet; {MIGRATE}") from None
     found = (Migration(row["name"], row["checksum"]) for row in rows)
     return {migration.version: migration for migration in found}
 
@@ -90,7 +91,7 @@ async def check_usable(connection: Connection) -> None:
     check_known((m for m in present.values() if m.version <= newest or not m.needed_first), shipped())
     missing = [m.name for m in shipped() if m.needed_first and m.version not in present]
     if missing:
-        raise StoreUnusable(f"the database lacks {', '.join(missing)}; run `pilothouse migrate`")
+        raise StoreUnusable(f"the database lacks {', '.join(missing)}; {MIGRATE}")
 
 
 async def installation_of(dsn: str) -> UUID | None:
