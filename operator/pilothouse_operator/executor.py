@@ -284,11 +284,18 @@ def _stopped(failure: Failure | None) -> Ending:
     return Ending(AttemptState.CANCELLED if failure is None else AttemptState.FAILED, failure=failure)
 
 
+_RESOURCES = (
+    "set `pod.resources` of the step or of its agent to what the namespace takes; a LimitRange there can give defaults"
+)
+
+
 def _refusal(error: Refused) -> Exception:
     """Quotas, rights and accounts may change, so they are waited for; a policy will say the same the next time, and a
     Pod that is no valid one stays so."""
     if error.by_quota or error.terminating or error.lacks_rights or error.lacks_account:
         return Held(str(error))
+    if error.by_resources:
+        return Failed(FailureCode.SEC, f"the API server refuses the Pod: {error}; {_RESOURCES}", "PolicyRefused")
     if error.by_policy:
         return Failed(FailureCode.SEC, f"the API server refuses the Pod: {error}", "PolicyRefused")
     return Failed(FailureCode.INP, f"the API server takes no such Pod: {error}")

@@ -169,6 +169,22 @@ def test_a_namespace_that_is_gone_is_waited_for() -> None:
     assert isinstance(_refusal(Refused('namespaces "c" not found')), Held)
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi',
+        'pods "x" is forbidden: [minimum cpu usage per Pod is 1, but request is 50m, maximum cpu usage per Pod is 1]',
+        'pods "x" is forbidden: cpu max limit to request ratio per Container is 2, but provided ratio is 4.0',
+        'pods "x" is forbidden: failed quota: q: must specify limits.cpu for: main; requests.cpu for: main',
+    ],
+)
+def test_what_is_asked_for_wrongly_is_told_with_the_field_that_sets_it(message: str) -> None:
+    error = _refusal(Refused(message, forbidden=True))
+    assert isinstance(error, Failed)
+    assert error.failure.reason == "PolicyRefused"
+    assert f"{message}; set `pod.resources`" in error.failure.message
+
+
 @pytest.mark.parametrize("message", POLICIES)
 def test_a_policy_is_final(message: str) -> None:
     error = _refusal(Refused(message, forbidden=True))

@@ -1,5 +1,9 @@
 """How a call of the Kubernetes API can fail."""
 
+import re
+
+_RESOURCES = re.compile(r"failed quota: .* must specify |(minimum|maximum) \S+ usage per |limit to request ratio per ")
+
 
 class KubeError(Exception):
     """Something is wrong with a call, or with the API server."""
@@ -28,6 +32,11 @@ class Refused(KubeError):  # noqa: N818 - says what happened
     def by_quota(self) -> bool:
         """A quota has no room now, or is so new that nobody has counted yet; it may have room later."""
         return self.forbidden and any(sign in str(self) for sign in ("exceeded quota", "status unknown for quota"))
+
+    @property
+    def by_resources(self) -> bool:
+        """A LimitRange or a quota does not take what the Pod's containers ask for, or that they ask for nothing."""
+        return self.forbidden and bool(_RESOURCES.search(str(self)))
 
     @property
     def by_policy(self) -> bool:
