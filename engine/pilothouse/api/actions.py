@@ -61,8 +61,11 @@ class RunCommand(ApiModel):
     command: Annotated[tuple[Template, ...], Items(128, 1)]
     """The program and its first arguments; never split, never given to a shell."""
     args: Arguments = ()
+    """Further arguments."""
     env: EnvVars = ()
+    """Variables of the program. Names that begin with PILOTHOUSE_ are refused."""
     files: Files = ()
+    """Laid into its directory before it starts."""
     image: Image | None = None
     """Runs as it is: its log is `stdout`, its termination message, if a JSON object, its outputs."""
 
@@ -74,8 +77,11 @@ class ExecuteCode(ApiModel):
     code: Annotated[str, Text(65536, 1)]
     """Taken as it is: `${{ }}` is not evaluated here. Pass values by `args` or `env`."""
     args: Arguments = ()
+    """Further arguments."""
     env: EnvVars = ()
+    """Variables of the program. Names that begin with PILOTHOUSE_ are refused."""
     files: Files = ()
+    """Laid into its directory before it starts."""
 
 
 class Conditional(ApiModel):

@@ -174,9 +174,12 @@ class WorkflowSpec(ApiModel):
 
     description: Line | None = None
     params: Params = ()
+    """What a run is given; read as `params.<name>`."""
     steps: Steps | None = None
+    """What is done. The order follows from `needs` and from the outputs that are read."""
     blocks: Annotated[tuple[Block, ...], Items(32, key="name")] = ()
     outputs: NamedValues = ()
+    """What a run gives, evaluated once its steps have ended."""
     on_exit: Annotated[tuple[Step, ...], Items(32, key="name")] = ()
     """Run once when all else has ended, whatever happened; they see `run.state`."""
     workflow_ref: LocalRef | None = None
