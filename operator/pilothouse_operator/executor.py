@@ -30,7 +30,6 @@ from pilothouse_operator.outcome import Seen, Stop, see
 from pilothouse_operator.pods import GATE, GRACE, IMAGE, STOP, STOP_SECONDS, Ground
 from pilothouse_operator.waiting import unmounted
 
-
 UNMOUNTED_SECONDS = 10
 """Seconds after which a Pod without its volumes says so."""
 
