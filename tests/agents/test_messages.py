@@ -39,12 +39,13 @@ images = st.builds(ImageContent, media_type=texts, data=texts)
 counts = st.integers(0, 2**40)
 costs = st.builds(Cost, input=st.floats(0, 9), output=st.floats(0, 9), total=st.floats(0, 9))
 usages = st.builds(Usage, input=counts, output=counts, cache_read=counts, total_tokens=counts, cost=costs)
+thoughts = st.builds(ThinkingContent, thinking=texts, thinking_signature=st.none() | texts, redacted=st.booleans())
 calls = st.builds(ToolCall, id=texts, name=texts, arguments=objects, arguments_text=st.none() | texts)
 messages: st.SearchStrategy[Message] = st.one_of(
     st.builds(UserMessage, content=st.tuples(text_blocks | images), timestamp=stamps),
     st.builds(
         AssistantMessage,
-        content=st.lists(text_blocks | calls | st.builds(ThinkingContent, thinking=texts), max_size=4).map(tuple),
+        content=st.lists(text_blocks | calls | thoughts, max_size=4).map(tuple),
         api=texts,
         provider=texts,
         model=texts,
@@ -81,6 +82,7 @@ ASSISTANT = {
     "role": "assistant",
     "content": [
         {"type": "thinking", "thinking": "hm", "thinkingSignature": "abc"},
+        {"type": "thinking", "thinking": "", "thinkingSignature": "xyz", "redacted": True},
         {"type": "text", "text": "I will look."},
         {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "a", "deep": {"x": [1, None]}}},
     ],

@@ -156,8 +156,15 @@ def _accepts(text: Text, sample: str) -> bool:
 def _models(draw: st.DrawFn, model: type[BaseModel]) -> BaseModel:
     values: dict[str, Any] = {"provider": draw(_field(model.model_fields["provider"]))}
     needed = "script" if values["provider"] == "Scripted" else "name"
-    for name in (needed, *draw(st.lists(st.sampled_from(["base_url", "api_key_from", "options"]), unique=True))):
+    optional = ["base_url", "api_key_from", "prices"]
+    if values["provider"] == "OpenAI":
+        optional.append("api")
+    if values["provider"] != "Anthropic":
+        optional.append("options")
+    for name in (needed, *draw(st.lists(st.sampled_from(optional), unique=True))):
         values[name] = draw(_field(model.model_fields[name]))
+    if values.get("api") == "Responses":
+        values.pop("options", None)
     return model(**values)
 
 

@@ -130,6 +130,10 @@ BROKEN = [
     (agent(model={"provider": "Scripted"}), "script must be set when provider is Scripted"),
     (agent(model=EXISTING | {"script": [{"text": "a"}]}), "script must be set when provider is Scripted"),
     (agent(model={"provider": "Scripted", "script": [{}]}), "at least one of text"),
+    (agent(model=EXISTING | {"provider": "Local", "api": "Responses"}), "api may be Responses only when provider"),
+    (agent(model=EXISTING | {"api": "Responses", "options": {"seed": 1}}), "options.seed may not be set"),
+    (agent(model=EXISTING | {"provider": "Anthropic", "options": {"seed": 1}}), "options.seed may not be set"),
+    (agent(model=EXISTING | {"api": "Responses", "options": {"stop": ["a"]}}), "options.stop may not be set"),
     (agent(sandbox={"isolation": "Isolated"}), "runtimeClassName must be set when isolation is Isolated"),
     (agent(sandbox={"network": []}), "network needs isolation"),
     (agent(pod={"volumes": [{"name": "a", "mountPath": "/a"}]}), "exactly one of emptyDir"),
@@ -157,6 +161,9 @@ ACCEPTED = [
     unknown_outcome(decision="MarkDone", result=""),
     agent(sandbox={"isolation": "Isolated", "runtimeClassName": "gvisor"}),
     agent(model={"provider": "Scripted", "script": [{"text": "", "error": {"message": "gone"}}]}),
+    agent(model=EXISTING | {"provider": "Anthropic", "options": {"stop": ["a"]}}),
+    agent(model=EXISTING | {"options": {"seed": 1, "stop": ["a"]}}),
+    agent(model=EXISTING | {"api": "Responses", "options": {"topP": 0.5}}),
     _definition(arguments=[]) | {"metadata": {"generateName": "a-"}},
 ]
 

@@ -146,8 +146,9 @@ BAD_FILES: dict[str, list[str]] = {
         "spec.tools[1].mcp.env[0].valueFrom: is not supported yet",
     ],
     "autonomy-not-yet": ["spec.governance.autonomy: is not supported yet"],
-    "seed-not-yet": ["spec.model.options.seed: is not supported yet"],
-    "provider-not-yet": ["spec.model.provider: Anthropic is not supported yet"],
+    "seed-of-anthropic": ["spec.model: options.seed may not be set: the format of Anthropic has no such field"],
+    "stop-of-responses": ["spec.model: options.stop may not be set: the format of Responses has no such field"],
+    "responses-of-anthropic": ["spec.model: api may be Responses only when provider is OpenAI, not Anthropic"],
     "pack-not-yet": ["kind: Pack is not supported yet"],
     "three-at-once": [
         'spec.parallelism: must be an integer; found "none"',

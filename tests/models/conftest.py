@@ -1,11 +1,17 @@
-"""Model servers that others wrote, each a process of its own on a free port of 127.0.0.1."""
+"""Servers to speak to: raw ones in each format, and those that others wrote, each a process of its own."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from pilothouse.models.http import Limits
+from pilothouse.models.http_provider import HttpProvider
+from pilothouse.models.patience import Patience
+from tests.models.dialects import DIALECTS, KEY, Dialect
+from tests.models.wire import Naps, RawServer
 
 SCRIPTS = Path(__file__).parent.parent / "peers"
 FIXTURES = Path(__file__).parent / "aimock.json"
@@ -51,3 +57,23 @@ def llmock_url(peers: Path) -> Iterator[str]:
 def smollm(peers: Path) -> Iterator[str]:
     with peer(peers, "python", str(SCRIPTS / "smollm_server.py")) as url:
         yield url
+
+
+@pytest.fixture
+def naps() -> Naps:
+    return Naps()
+
+
+@pytest.fixture(params=DIALECTS, ids=lambda dialect: dialect.wire.api)
+def dialect(request: pytest.FixtureRequest) -> Dialect:
+    spoken: Dialect = request.param
+    return spoken
+
+
+@pytest.fixture
+def connect(naps: Naps, dialect: Dialect) -> Callable[..., HttpProvider]:
+    def make(server: RawServer, **limits: float) -> HttpProvider:
+        patience = Patience(limits=Limits(**limits), sleep=naps, jitter=lambda: 1.0)  # type: ignore[arg-type]
+        return dialect.provider(server.url, api_key=lambda: KEY, patience=patience)
+
+    return make

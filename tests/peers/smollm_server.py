@@ -4,7 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import xllamacpp  # type: ignore[import-not-found]
+import xllamacpp
 
 
 def weights() -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from decimal import Decimal
 from uuid import UUID
 
 from pydantic import JsonValue
@@ -12,11 +13,12 @@ from pilothouse.agents.task import AgentTask
 from pilothouse.api.agent import AgentLimits, AgentSpec
 from pilothouse.api.fields import seconds
 from pilothouse.api.governance import Budget
-from pilothouse.api.languagemodel import ModelOptions
+from pilothouse.api.languagemodel import ModelOptions, ModelPrices
 from pilothouse.api.meta import KeyRef
 from pilothouse.governance.domains import DomainGate
 from pilothouse.models import provider
 from pilothouse.models.factory import create
+from pilothouse.models.prices import Prices
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.tools.builtin import builtin_tools
@@ -66,7 +68,15 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
     model = spec.model
     script = [turn.manifest() for turn in model.script or ()]
     try:
-        return create(model.provider, model=model.name, base_url=model.base_url, api_key=api_key, script=script)
+        return create(
+            model.provider,
+            model=model.name,
+            api=model.api,
+            base_url=model.base_url,
+            api_key=api_key,
+            prices=_prices(model.prices),
+            script=script,
+        )
     except ValueError as error:
         raise Failed(FailureCode.INP, str(error)) from None
 
@@ -117,9 +127,19 @@ def _limits(limits: AgentLimits, budget: Budget) -> Limits:
     )
 
 
+def _prices(prices: ModelPrices | None) -> Prices | None:
+    if prices is None:
+        return None
+    written = prices.model_dump(exclude_none=True)
+    return Prices(**{name: Decimal(price) for name, price in written.items()})
+
+
 def _options(options: ModelOptions) -> provider.ModelOptions:
     return provider.ModelOptions(
         temperature=options.temperature,
+        top_p=options.top_p,
         max_output_tokens=options.max_output_tokens,
         thinking=_THINKING[options.thinking or "Off"],
+        seed=options.seed,
+        stop=options.stop,
     )

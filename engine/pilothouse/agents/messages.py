@@ -53,8 +53,13 @@ class ImageContent(_Wire):
 
 
 class ThinkingContent(_Wire):
+    """What a model thought. `thinking_signature` is the provider's own proof or ciphertext of it, in the form of
+    the message's `api`; it goes back to the same model unchanged. Of `redacted` thinking there is nothing else."""
+
     type: Literal["thinking"] = "thinking"
     thinking: str
+    thinking_signature: Annotated[str | None, _Absent] = None
+    redacted: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
 
 
 class ToolCall(_Wire):
@@ -109,6 +114,12 @@ class Usage(_Wire):
     cache_write: TokenCount = 0
     total_tokens: TokenCount = 0
     cost: Cost = Cost()
+
+    @classmethod
+    def of(cls, *, input: int = 0, output: int = 0, cache_read: int = 0, cache_write: int = 0) -> "Usage":
+        """These counts and their sum; the cost is not known yet."""
+        total = input + output + cache_read + cache_write
+        return cls(input=input, output=output, cache_read=cache_read, cache_write=cache_write, total_tokens=total)
 
 
 UserContent = Annotated[TextContent | ImageContent, Field(discriminator="type")]

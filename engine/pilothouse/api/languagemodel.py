@@ -8,8 +8,9 @@ from pydantic import Field
 
 from pilothouse.api.base import ApiModel
 from pilothouse.api.fields import FailureCode, Items, JsonObject, Text, Url
+from pilothouse.api.governance import Cost
 from pilothouse.api.meta import SecretSource
-from pilothouse.api.rules import Rule, at_least_one, not_with
+from pilothouse.api.rules import Rule, at_least_one, not_with, present
 
 Rules = tuple[Rule, ...]
 ToolName = Annotated[str, Text(128, 1, "^[A-Za-z0-9_.-]+$", says="must be a tool name: letters, digits, _, - and .")]
@@ -68,6 +69,15 @@ class ModelOptions(ApiModel):
     stop: Annotated[tuple[Annotated[str, Text(256, 1)], ...], Items(16)] = ()
 
 
+class ModelPrices(ApiModel):
+    """US dollars for a million tokens. What the provider's cache holds costs as much as other input if absent."""
+
+    input: Cost
+    output: Cost
+    cache_read: Cost | None = None
+    cache_write: Cost | None = None
+
+
 class Model(ApiModel):
     """The model and where it is served."""
 
@@ -77,14 +87,34 @@ class Model(ApiModel):
             "script must be set when provider is Scripted, and name when it is not",
             lambda model: _model_problem(model),
         ),
+        Rule(
+            "!has(self.api) || self.api == 'ChatCompletions' || self.provider == 'OpenAI'",
+            "api may be Responses only when provider is OpenAI",
+            lambda model: _api_problem(model),
+        ),
+        Rule(
+            "!has(self.options) || !has(self.options.seed)"
+            " || self.provider != 'Anthropic' && (!has(self.api) || self.api != 'Responses')",
+            "options.seed may not be set: the format that this model is asked in has no such field",
+            lambda model: _option_problem(model, "seed", ("Anthropic", "Responses")),
+        ),
+        Rule(
+            "!has(self.options) || !has(self.options.stop) || !has(self.api) || self.api != 'Responses'",
+            "options.stop may not be set: the format that this model is asked in has no such field",
+            lambda model: _option_problem(model, "stop", ("Responses",)),
+        ),
     )
 
     provider: Literal["OpenAI", "Anthropic", "Scripted", "Local"]
+    api: Literal["ChatCompletions", "Responses"] = "ChatCompletions"
+    """Which of OpenAI's formats the server speaks. Servers of others that are compatible know ChatCompletions."""
     name: Annotated[str, Text(256, 1)] | None = None
     base_url: Url | None = Field(default=None, alias="baseURL")
     api_key_from: SecretSource | None = None
     """Mounted into the agent container as a file."""
     options: ModelOptions | None = None
+    prices: ModelPrices | None = None
+    """What tokens cost. Without them no cost is counted."""
     script: Annotated[tuple[ScriptedTurn, ...], Items(256, 1)] | None = None
     """The turns of the provider Scripted, in order."""
 
@@ -95,3 +125,17 @@ def _model_problem(model: Model) -> str | None:
     if model.script is not None:
         return f"script may be set only when provider is Scripted, not {model.provider}"
     return None if model.name is not None else f"name must be set when provider is {model.provider}"
+
+
+def _api_problem(model: Model) -> str | None:
+    if model.provider == "OpenAI" or model.api != "Responses":
+        return None
+    return f"api may be Responses only when provider is OpenAI, not {model.provider}"
+
+
+def _option_problem(model: Model, option: str, lacking: tuple[str, ...]) -> str | None:
+    """An option is refused where nothing could carry it; `lacking` are the providers and formats without it."""
+    form = next((name for name in (model.provider, model.api) if name in lacking), None)
+    if form is None or model.options is None or not present(model.options, option):
+        return None
+    return f"options.{option} may not be set: the format of {form} has no such field"

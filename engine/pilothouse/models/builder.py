@@ -14,6 +14,7 @@ from pilothouse.agents.messages import (
     Usage,
     now_ms,
 )
+from pilothouse.models.prices import Prices
 from pilothouse.models.provider import (
     Done,
     Failed,
@@ -44,13 +45,30 @@ class MessageBuilder:
     `call_<turn>_<ordinal>`, the same again when a restarted process asks for the same turn.
     """
 
-    def __init__(self, origin: Origin, request: ModelRequest, clock: Callable[[], int] = now_ms) -> None:
+    def __init__(
+        self,
+        origin: Origin,
+        request: ModelRequest,
+        prices: Prices | None = None,
+        clock: Callable[[], int] = now_ms,
+    ) -> None:
         self._origin = origin
+        self._prices = prices
         self._turn = request.turn
         self._taken = _call_ids(request.messages)
         self._timestamp = clock()
         self._blocks: list[_Text | _Call] = []
-        self.usage = Usage()
+        self._usage = Usage()
+
+    @property
+    def usage(self) -> Usage:
+        """What the call took; setting it adds the cost, where there are prices."""
+        return self._usage
+
+    @usage.setter
+    def usage(self, usage: Usage) -> None:
+        priced = {"cost": self._prices.cost(usage)} if self._prices else {}
+        self._usage = usage.model_copy(update=priced)
 
     @property
     def calls(self) -> int:
@@ -67,6 +85,22 @@ class MessageBuilder:
     def thinking(self, delta: str) -> ThinkingDelta:
         index, seen = self._extend("thinking", delta)
         return ThinkingDelta(index, seen, self._message("stop"))
+
+    def sign(self, signature: str) -> None:
+        """Adds its signature to the thinking that came last; it may have no text of its own."""
+        self._open("thinking").signature = _mend(signature)
+
+    def redacted(self, data: str) -> None:
+        """Thinking of which the provider shows nothing but ciphertext."""
+        self.seal()
+        block = self._open("thinking")
+        block.signature, block.redacted = _mend(data), True
+        self.seal()
+
+    def seal(self) -> None:
+        """What comes next is not added to the text or the thinking that came last."""
+        if self._blocks and isinstance(self._blocks[-1], _Text):
+            self._blocks[-1].is_open = False
 
     def toolcall_start(self, call_id: str, name: str) -> ToolCallStart:
         self._blocks.append(_Call(self._unique(call_id), _mend(name)))
@@ -89,11 +123,16 @@ class MessageBuilder:
         return Failed(self._message("error").model_copy(update=update), failure)
 
     def _extend(self, kind: Literal["text", "thinking"], delta: str) -> tuple[int, str]:
+        seen = self._open(kind).add(delta)
+        return len(self._blocks) - 1, seen
+
+    def _open(self, kind: Literal["text", "thinking"]) -> "_Text":
+        """The block that came last, if it is of that kind and may go on, else a new one."""
         last = self._blocks[-1] if self._blocks else None
-        if not isinstance(last, _Text) or last.kind != kind:
+        if not isinstance(last, _Text) or last.kind != kind or not last.is_open:
             last = _Text(kind)
             self._blocks.append(last)
-        return len(self._blocks) - 1, last.add(delta)
+        return last
 
     def _close(self, index: int, block: "_Call") -> ToolCallEnd:
         block.is_open = False
@@ -113,7 +152,7 @@ class MessageBuilder:
             api=self._origin.api,
             provider=self._origin.provider,
             model=self._origin.model,
-            usage=self.usage,
+            usage=self._usage,
             stop_reason=stop_reason,
             timestamp=self._timestamp,
         )
@@ -143,11 +182,14 @@ class _Text(_Growing):
     def __init__(self, kind: Literal["text", "thinking"]) -> None:
         super().__init__()
         self.kind = kind
+        self.signature: str | None = None
+        self.redacted = False
+        self.is_open = True
 
     def content(self) -> TextContent | ThinkingContent:
         if self.kind == "text":
             return TextContent(text=self.whole)
-        return ThinkingContent(thinking=self.whole)
+        return ThinkingContent(thinking=self.whole, thinking_signature=self.signature, redacted=self.redacted)
 
 
 class _Call(_Growing):

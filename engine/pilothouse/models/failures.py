@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pilothouse.models.provider import FailureCode, ModelFailure
@@ -11,6 +12,17 @@ EXCERPT = 500
 
 _RETRYABLE = frozenset({408, 409, 429})
 _TIMEOUTS = frozenset({408, 504})
+_REFUSALS: Mapping[str, FailureCode] = {
+    "authentication_error": "F-SEC",
+    "permission_error": "F-SEC",
+    "content_policy_violation": "F-SEC",
+    "billing_error": "F-DEP",
+    "insufficient_quota": "F-DEP",
+    "invalid_prompt": "F-INP",
+    "invalid_request_error": "F-INP",
+    "not_found_error": "F-INP",
+    "request_too_large": "F-INP",
+}
 _NOT_PRINTABLE = re.compile(r"[^\S ]+|[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]+")
 
 
@@ -32,6 +44,17 @@ def status_error(status: int, body: str, retry_after: float | None) -> CallError
     message = f"the model server answered {status}" + (f": {reason}" if reason else "")
     retryable = status in _RETRYABLE or status >= 500
     return CallError(ModelFailure(_code(status), message, retryable, status, retry_after))
+
+
+def server_error(error: object) -> CallError:
+    """The failure that a server tells inside of a stream: an error object, or any other value. Its `type` (or its
+    `code`, where that is a word) says whether the request was wrong; anything else may pass."""
+    fields = error if isinstance(error, dict) else {"message": error}
+    message = f"the model server failed: {fields.get('message')}"
+    for word in (fields.get("type"), fields.get("code")):
+        if isinstance(word, str) and (code := _REFUSALS.get(word)):
+            return call_error(code, message)
+    return call_error("F-DEP", message, retryable=True)
 
 
 def presentable(failure: ModelFailure, secret: str | None) -> ModelFailure:

@@ -30,19 +30,21 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """What is sent, and until when (the event loop's clock) the whole answer must be there."""
+    """What is sent, and until when (the event loop's clock) the whole answer must be there. `proxied`: through the
+    environment's proxies, if it names some for this address."""
 
     url: str
     headers: Mapping[str, str]
     body: bytes
     deadline: float
+    proxied: bool = True
 
 
 async def post_events(post: Post, limits: Limits) -> AsyncGenerator[str]:
     """The data of each event, as it arrives. Raises `CallError`, and nothing else but cancellation."""
     try:
         async with AsyncExitStack() as stack:
-            client = await stack.enter_async_context(_client(limits))
+            client = await stack.enter_async_context(_client(limits, proxied=post.proxied))
             async with asyncio.timeout_at(post.deadline):
                 response = await stack.enter_async_context(_send(client, post))
                 await _check(response)
@@ -55,10 +57,10 @@ async def post_events(post: Post, limits: Limits) -> AsyncGenerator[str]:
         raise _translated(error, limits) from None
 
 
-def _client(limits: Limits) -> httpx.AsyncClient:
+def _client(limits: Limits, *, proxied: bool) -> httpx.AsyncClient:
     """A client for one call: the pool of a long-lived one would outlive rotated proxies and event loops."""
     timeout = httpx.Timeout(limits.idle, connect=limits.connect)
-    return httpx.AsyncClient(timeout=timeout, verify=_tls())
+    return httpx.AsyncClient(timeout=timeout, verify=_tls(), trust_env=proxied)
 
 
 @functools.cache

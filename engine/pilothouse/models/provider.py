@@ -23,11 +23,14 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What is left at None is the provider's own default."""
+    """What is left at None is the provider's own default. Not every format knows `seed` and `stop`."""
 
     temperature: float | None = None
+    top_p: float | None = None
     max_output_tokens: int | None = None
     thinking: ThinkingLevel = "off"
+    seed: int | None = None
+    stop: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

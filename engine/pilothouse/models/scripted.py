@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Iterator
 
 from pilothouse.models.builder import MessageBuilder, Origin
+from pilothouse.models.prices import Prices
 from pilothouse.models.provider import ModelEvent, ModelFailure, ModelRequest, ToolCallStart
 from pilothouse.models.script import Script, ScriptedCall, ScriptedTurn
 
@@ -19,14 +20,15 @@ class ScriptedProvider:
     the script has is a failure that says so.
     """
 
-    def __init__(self, script: Script, model: str = "scripted") -> None:
+    def __init__(self, script: Script, model: str = "scripted", prices: Prices | None = None) -> None:
         self.api = "scripted"
         self.provider = "scripted"
         self.model = model
         self._script = script
+        self._prices = prices
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        builder = MessageBuilder(Origin(self.api, self.provider, self.model), request)
+        builder = MessageBuilder(Origin(self.api, self.provider, self.model), request, self._prices)
         for event in self._events(request.turn, builder):
             await asyncio.sleep(0)
             yield event

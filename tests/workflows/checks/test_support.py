@@ -63,15 +63,6 @@ def test_the_table_names_only_fields_that_exist() -> None:
         assert {entry.partition(":")[0] for entry in entries} <= aliases, model
 
 
-def test_every_value_of_a_choice_is_carried_out_or_refused() -> None:
-    providers = {"OpenAI", "Scripted"} | {entry.partition(": ")[2] for entry in NOT_YET[_model("Model")]}
-    assert providers == {"OpenAI", "Anthropic", "Scripted", "Local"}
-
-
-def _model(name: str) -> type[ApiModel]:
-    return next(model for model in NOT_YET if model.__name__ == name)
-
-
 @pytest.mark.parametrize(
     ("spec", "paths"),
     [

@@ -12,7 +12,6 @@ from pilothouse.api.actions import InvokeAgent
 from pilothouse.api.agent import Agent, AgentSpec, Sandbox, Tool
 from pilothouse.api.base import GROUP, ApiModel
 from pilothouse.api.governance import Budget, Governance
-from pilothouse.api.languagemodel import Model, ModelOptions
 from pilothouse.api.meta import ObjectMeta
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem, path_of
@@ -43,8 +42,6 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
     InvokeAgent: ("session",),
     AgentSpec: ("compaction", "memory", "skills"),
     Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
-    Model: ("provider: Anthropic", "provider: Local"),
-    ModelOptions: ("seed", "stop", "topP"),
     Tool: ("agentRef", "approval"),
     Governance: (
         "approvalTTL",

@@ -6,8 +6,10 @@ import httpx
 import pytest
 
 from pilothouse.models.http import Limits
-from pilothouse.models.openai import OpenAIProvider, Patience
+from pilothouse.models.http_provider import HttpProvider
+from pilothouse.models.patience import Patience
 from pilothouse.models.provider import ToolSpec
+from tests.models.dialects import CHAT_DIALECT
 from tests.models.wire import collect, done, failed, request
 
 pytestmark = pytest.mark.peer("llmock")
@@ -39,12 +41,12 @@ def llmock_server(llmock_url: str) -> Llmock:
 
 
 @pytest.fixture
-def provider(llmock_server: Llmock) -> OpenAIProvider:
+def provider(llmock_server: Llmock) -> HttpProvider:
     patience = Patience(limits=Limits(idle=0.5))
-    return OpenAIProvider("gpt-4o", base_url=llmock_server.url, api_key=lambda: "k", patience=patience)
+    return CHAT_DIALECT.provider(llmock_server.url, "gpt-4o", api_key=lambda: "k", patience=patience)
 
 
-async def test_an_answer_with_usage(provider: OpenAIProvider, llmock_server: Llmock) -> None:
+async def test_an_answer_with_usage(provider: HttpProvider, llmock_server: Llmock) -> None:
     llmock_server.plan({"type": "reply", "text": "It is sunny."})
     message = done(await collect(provider)).message
     assert message.text == "It is sunny."
@@ -53,20 +55,20 @@ async def test_an_answer_with_usage(provider: OpenAIProvider, llmock_server: Llm
     assert llmock_server.findings() == []
 
 
-async def test_a_tool_call_with_arguments_by_its_schema(provider: OpenAIProvider) -> None:
+async def test_a_tool_call_with_arguments_by_its_schema(provider: HttpProvider) -> None:
     (call,) = done(await collect(provider, request("weather?", tools=[WEATHER]))).message.tool_calls
     assert call.name == "get_weather"
     assert isinstance(call.arguments["city"], str)
 
 
-async def test_malformed_arguments_are_kept_as_text(provider: OpenAIProvider, llmock_server: Llmock) -> None:
+async def test_malformed_arguments_are_kept_as_text(provider: HttpProvider, llmock_server: Llmock) -> None:
     llmock_server.plan({"type": "tool_fault", "kind": "malformed_arguments"})
     (call,) = done(await collect(provider, request("weather?", tools=[WEATHER]))).message.tool_calls
     assert call.arguments_text
     assert call.arguments_error
 
 
-async def test_rate_limits_are_waited_out_without_a_complaint(provider: OpenAIProvider, llmock_server: Llmock) -> None:
+async def test_rate_limits_are_waited_out_without_a_complaint(provider: HttpProvider, llmock_server: Llmock) -> None:
     llmock_server.plan({"type": "fail", "status": 429, "retry_after": 0.2, "times": 2})
     assert done(await collect(provider)).message.text
     assert llmock_server.findings() == []
@@ -74,7 +76,7 @@ async def test_rate_limits_are_waited_out_without_a_complaint(provider: OpenAIPr
 
 @pytest.mark.parametrize(("status", "code"), [(400, "F-INP"), (401, "F-SEC"), (404, "F-INP"), (422, "F-INP")])
 async def test_final_refusals_are_not_repeated(
-    provider: OpenAIProvider, llmock_server: Llmock, status: int, code: str
+    provider: HttpProvider, llmock_server: Llmock, status: int, code: str
 ) -> None:
     llmock_server.plan({"type": "fail", "status": status, "times": None})
     failure = failed(await collect(provider)).failure
@@ -87,7 +89,7 @@ async def test_final_refusals_are_not_repeated(
     [("disconnect", "F-DEP"), ("truncate", "F-DEP"), ("malformed", "F-DEP"), ("stall", "F-TMO")],
 )
 async def test_a_broken_stream_is_a_failure_after_which_the_same_call_succeeds(
-    provider: OpenAIProvider, llmock_server: Llmock, kind: str, code: str
+    provider: HttpProvider, llmock_server: Llmock, kind: str, code: str
 ) -> None:
     fault: dict[str, Any] = {"type": "stream_fault", "kind": kind, "after_chunks": 3}
     llmock_server.plan(fault | ({"stall_seconds": 5} if kind == "stall" else {}))
@@ -98,6 +100,6 @@ async def test_a_broken_stream_is_a_failure_after_which_the_same_call_succeeds(
     assert llmock_server.findings("error") == []
 
 
-async def test_slow_first_bytes_are_waited_for(provider: OpenAIProvider, llmock_server: Llmock) -> None:
+async def test_slow_first_bytes_are_waited_for(provider: HttpProvider, llmock_server: Llmock) -> None:
     llmock_server.plan({"type": "slow_first_token", "seconds": 0.1})
     assert done(await collect(provider)).message.text

@@ -8,8 +8,9 @@ import json
 import pytest
 
 from pilothouse.agents.messages import ToolCall
-from pilothouse.models.openai import OpenAIProvider
+from pilothouse.models.http_provider import HttpProvider
 from pilothouse.models.provider import ModelOptions
+from tests.models.dialects import CHAT_DIALECT
 from tests.models.wire import collect, done, request, types
 
 pytestmark = pytest.mark.peer("smollm")
@@ -31,11 +32,11 @@ CALL = {
 
 
 @pytest.fixture
-def provider(smollm: str) -> OpenAIProvider:
-    return OpenAIProvider("smollm2", base_url=smollm)
+def provider(smollm: str) -> HttpProvider:
+    return CHAT_DIALECT.provider(smollm, "smollm2")
 
 
-async def test_a_real_model_streams_an_answer(provider: OpenAIProvider) -> None:
+async def test_a_real_model_streams_an_answer(provider: HttpProvider) -> None:
     options = ModelOptions(temperature=0, max_output_tokens=40)
     events = await collect(provider, request("What is the capital of France?", options=options))
     message = done(events).message
@@ -46,14 +47,14 @@ async def test_a_real_model_streams_an_answer(provider: OpenAIProvider) -> None:
     assert message.usage.total_tokens == message.usage.input + message.usage.output + message.usage.cache_read
 
 
-async def test_the_output_limit_is_kept_and_reported(provider: OpenAIProvider) -> None:
+async def test_the_output_limit_is_kept_and_reported(provider: HttpProvider) -> None:
     options = ModelOptions(temperature=0, max_output_tokens=5)
     message = done(await collect(provider, request("Write a long story about a fox.", options=options))).message
     assert message.stop_reason == "length"
     assert message.usage.output == 5
 
 
-async def test_a_schema_constrained_answer_is_a_usable_tool_call(provider: OpenAIProvider) -> None:
+async def test_a_schema_constrained_answer_is_a_usable_tool_call(provider: HttpProvider) -> None:
     options = ModelOptions(temperature=0, max_output_tokens=60)
     asked = request("Write the file a.md.", options=options, response_schema=CALL)
     answer = json.loads(done(await collect(provider, asked)).message.text)

@@ -3,44 +3,45 @@
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, JsonValue, ValidationError
+from pydantic import BaseModel, BeforeValidator, JsonValue
 
 from pilothouse.agents.messages import Usage
 from pilothouse.models.builder import MessageBuilder
-from pilothouse.models.failures import CallError, call_error
-from pilothouse.models.provider import ModelEvent
+from pilothouse.models.chat.request import REASONING_FIELDS
+from pilothouse.models.failures import server_error
+from pilothouse.models.parsing import Count, check_role, ending, filtered, incomplete, parse, split_input, unknown_end
+from pilothouse.models.provider import ModelEvent, ModelRequest
 
-
-def _count(value: object) -> int:
-    """A wrong figure of tokens is not worth losing an answer for."""
-    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0
+_ENDS: dict[str, Literal["stop", "length", "toolUse"]] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool_calls": "toolUse",
+    "function_call": "toolUse",
+}
+"""Why answers end, in the words of OpenAI and of servers that speak almost like it."""
 
 
 def _text(value: object) -> object:
     return value if isinstance(value, str) else None
 
 
-_Count = Annotated[int, BeforeValidator(_count)]
-
-
 class _CachedTokens(BaseModel):
-    cached_tokens: _Count = 0
+    cached_tokens: Count = 0
+    cache_write_tokens: Count = 0
 
 
 class _Usage(BaseModel):
-    prompt_tokens: _Count = 0
-    completion_tokens: _Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
     prompt_tokens_details: _CachedTokens | None = None
 
     def tokens(self) -> Usage:
-        cached = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else 0
-        cached = min(cached, self.prompt_tokens)
-        return Usage(
-            input=self.prompt_tokens - cached,
-            output=self.completion_tokens,
-            cache_read=cached,
-            total_tokens=self.prompt_tokens + self.completion_tokens,
-        )
+        cached = self.prompt_tokens_details or _CachedTokens()
+        return split_input(self.prompt_tokens, self.completion_tokens, cached.cached_tokens, cached.cache_write_tokens)
 
 
 class _Function(BaseModel):
@@ -60,6 +61,7 @@ class _CallDelta(BaseModel):
 
 
 class _Delta(BaseModel):
+    role: str | None = None
     content: str | None = None
     refusal: str | None = None
     reasoning_content: str | None = None
@@ -79,9 +81,9 @@ class _Chunk(BaseModel):
 
 
 class ChunkReader:
-    """Turns chunks into events. Raises `CallError` for what is no chunk, or says that the server failed."""
+    """Turns chunks into events."""
 
-    def __init__(self, builder: MessageBuilder) -> None:
+    def __init__(self, builder: MessageBuilder, request: ModelRequest) -> None:
         self._builder = builder
         self._open: list[_OpenCall] = []
         self._finish_reason: str | None = None
@@ -90,38 +92,49 @@ class ChunkReader:
 
     @property
     def complete(self) -> bool:
-        """The server has said how the answer ends; at most the usage is still to come."""
+        """At most the usage is still to come."""
         return self.ended or self._finish_reason is not None
 
     def read(self, data: str) -> list[ModelEvent]:
         if data.strip() == "[DONE]":
             self.ended = True
             return []
-        chunk = _parse(data)
+        chunk = parse(_Chunk, data)
         if chunk.error:
-            raise _server_error(chunk.error)
+            raise server_error(chunk.error)
         if chunk.usage:
             self._builder.usage = chunk.usage.tokens()
         return self._choice(chunk.choices[0]) if chunk.choices else []
 
     def finish(self) -> list[ModelEvent]:
-        """The events that close the answer, once no more chunks come."""
         if not self.complete or not self._answered:
-            raise call_error("F-DEP", "the stream ended before the answer was complete", retryable=True)
-        return [*self._builder.toolcall_ends(), self._builder.done(self._stop_reason())]
+            raise incomplete()
+        reason = self._finish_reason or "stop"
+        if reason == "content_filter":
+            raise filtered()
+        if reason not in _ENDS:
+            raise unknown_end(reason)
+        return ending(self._builder, _ENDS[reason])
 
     def _choice(self, choice: _Choice) -> list[ModelEvent]:
         self._answered = True
         self._finish_reason = choice.finish_reason or self._finish_reason
         delta = choice.delta or _Delta()
-        events: list[ModelEvent] = []
-        if thinking := delta.reasoning_content or delta.reasoning:
-            events.append(self._builder.thinking(thinking))
+        check_role(delta.role)
+        events: list[ModelEvent] = self._thinking(delta)
         if text := delta.content or delta.refusal:
             events.append(self._builder.text(text))
         for call in delta.tool_calls or []:
             events += self._call(call)
         return events
+
+    def _thinking(self, delta: _Delta) -> list[ModelEvent]:
+        """The field's name becomes the signature: by it the thinking is sent back."""
+        for name in REASONING_FIELDS:
+            if text := getattr(delta, name):
+                self._builder.sign(name)
+                return [self._builder.thinking(text)]
+        return []
 
     def _call(self, delta: _CallDelta) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -134,18 +147,6 @@ class ChunkReader:
         if delta.function.text:
             events.append(self._builder.toolcall_delta(call.content_index, delta.function.text))
         return events
-
-    def _stop_reason(self) -> Literal["stop", "length", "toolUse"]:
-        if self._finish_reason == "content_filter":
-            raise call_error("F-SEC", "the model server's content filter stopped the answer")
-        if self._finish_reason == "length":
-            return "length"
-        # Several servers say "stop" beside tool calls, and some say "tool_calls" without any.
-        if self._builder.calls:
-            return "toolUse"
-        if self._finish_reason in ("tool_calls", "function_call"):
-            raise call_error("F-DEP", "the model server announced tool calls and sent none", retryable=True)
-        return "stop"
 
 
 class _OpenCall:
@@ -162,26 +163,3 @@ class _OpenCall:
         if delta.index is not None:
             return delta.index == self._index
         return bool(delta.id) or not delta.function.name
-
-
-def _parse(data: str) -> _Chunk:
-    try:
-        return _Chunk.model_validate(json.loads(data))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(str(part) for part in first["loc"][:8])
-        raise _malformed(f"{where}: {first['msg']}") from None
-    except (ValueError, RecursionError) as error:
-        raise _malformed(type(error).__name__) from None
-
-
-def _malformed(what: str) -> CallError:
-    return call_error("F-DEP", f"the model server sent a malformed chunk ({what})", retryable=True)
-
-
-def _server_error(error: object) -> CallError:
-    fields = error if isinstance(error, dict) else {"message": error}
-    message = f"the model server failed: {fields.get('message')}"
-    if "invalid_request" in str(fields.get("type")):
-        return call_error("F-INP", message)
-    return call_error("F-DEP", message, retryable=True)

@@ -1,6 +1,5 @@
-"""What the OpenAI-compatible provider sends, and how it reads the dialects of the servers."""
+"""Chat completions: what is sent, and how the dialects of the servers are read."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +16,20 @@ from pilothouse.agents.messages import (
     Usage,
     UserMessage,
 )
-from pilothouse.models.factory import create
-from pilothouse.models.openai import OpenAIProvider
 from pilothouse.models.provider import ModelOptions, ModelRequest, ToolSpec
+from tests.models.dialects import CHAT_DIALECT
 from tests.models.wire import DONE, Reply, answer, call_delta, collect, delta, done, failed, raw_server, request, sse
 
 
 async def sent(asked: ModelRequest) -> dict[str, Any]:
     async with raw_server(Reply([answer()])) as server:
-        done(await collect(OpenAIProvider("m", base_url=server.url), asked))
+        done(await collect(CHAT_DIALECT.provider(server.url), asked))
     return server.seen[0].body
 
 
 async def received(*chunks: dict[str, Any], asked: ModelRequest | None = None) -> AssistantMessage:
     async with raw_server(Reply([sse(*chunks), DONE])) as server:
-        return done(await collect(OpenAIProvider("m", base_url=server.url), asked)).message
+        return done(await collect(CHAT_DIALECT.provider(server.url), asked)).message
 
 
 def assistant(*content: TextContent | ThinkingContent | ToolCall, stop: Any = "stop") -> AssistantMessage:
@@ -55,9 +53,12 @@ async def test_a_plain_request_holds_only_what_was_asked_for() -> None:
 
 async def test_options_tools_and_schema_are_sent() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    options = ModelOptions(temperature=0, max_output_tokens=50, thinking="high")
+    options = ModelOptions(
+        temperature=0, top_p=0.5, max_output_tokens=50, thinking="high", seed=7, stop=("END", "\n\n")
+    )
     body = await sent(request(options=options, tools=[ToolSpec("t", "d", schema)], response_schema=schema))
     assert (body["temperature"], body["max_tokens"], body["reasoning_effort"]) == (0, 50, "high")
+    assert (body["top_p"], body["seed"], body["stop"]) == (0.5, 7, ["END", "\n\n"])
     assert body["tools"] == [{"type": "function", "function": {"name": "t", "description": "d", "parameters": schema}}]
     assert body["response_format"] == {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
 
@@ -143,7 +144,10 @@ async def test_an_id_is_never_used_twice_in_a_conversation() -> None:
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 async def test_reasoning_is_thinking(field: str) -> None:
     message = await received(delta(**{field: "let me "}), delta(**{field: "see"}), delta("stop", content="42"))
-    assert message.content == (ThinkingContent(thinking="let me see"), TextContent(text="42"))
+    thinking = ThinkingContent(thinking="let me see", thinking_signature=field)
+    assert message.content == (thinking, TextContent(text="42"))
+    body = await sent(ModelRequest("", [message]))
+    assert body["messages"] == [{"role": "assistant", "content": "42", field: "let me see"}]
 
 
 async def test_usage_counts_cached_tokens_apart_and_ignores_nonsense() -> None:
@@ -154,85 +158,33 @@ async def test_usage_counts_cached_tokens_apart_and_ignores_nonsense() -> None:
     assert (await received(delta("stop", content="a"), {"choices": [], "usage": nonsense})).usage == Usage()
 
 
+async def test_what_went_into_the_cache_is_counted_apart() -> None:
+    details = {"cached_tokens": 10, "cache_write_tokens": 5}
+    usage = {"prompt_tokens": 30, "completion_tokens": 12, "prompt_tokens_details": details}
+    counted = (await received(delta("stop", content="a"), {"choices": [], "usage": usage})).usage
+    assert (counted.input, counted.cache_read, counted.cache_write, counted.total_tokens) == (15, 10, 5, 42)
+
+
+@pytest.mark.parametrize(
+    ("reason", "stop"), [("stop", "stop"), ("eos", "stop"), ("end_turn", "stop"), ("length", "length")]
+)
+async def test_the_usual_ends_of_an_answer_are_known(reason: str, stop: str) -> None:
+    assert (await received(delta(reason, content="a"))).stop_reason == stop
+
+
+async def test_an_end_that_is_not_known_is_a_failure() -> None:
+    async with raw_server(Reply([sse(delta("recitation", content="a")), DONE])) as server:
+        last = failed(await collect(CHAT_DIALECT.provider(server.url)))
+    assert (last.failure.code, last.failure.retryable, last.message.text) == ("F-DEP", True, "a")
+    assert last.failure.message == "the model server ended the answer for a reason that is not known: 'recitation'"
+
+
 async def test_calls_that_were_announced_and_never_came_are_a_failure() -> None:
     async with raw_server(Reply([sse(delta(content="a"), delta(finish="tool_calls")), DONE])) as server:
-        failure = failed(await collect(OpenAIProvider("m", base_url=server.url))).failure
+        failure = failed(await collect(CHAT_DIALECT.provider(server.url))).failure
     assert (failure.code, failure.retryable) == ("F-DEP", True)
 
 
 async def test_an_empty_answer_is_an_answer() -> None:
     message = await received(delta(finish="stop"))
     assert (message.content, message.stop_reason) == ((), "stop")
-
-
-async def test_a_rotated_key_is_picked_up(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    async with raw_server(Reply([answer()])) as server:
-        provider = create("OpenAI", model="m", base_url=server.url, api_key=path.read_text)
-        for key in ("first", "second"):
-            path.write_text(f"{key}\n")
-            done(await collect(provider))
-    heads = [seen.head for seen in server.seen]
-    assert ["Bearer first\r\n" in heads[0], "Bearer second\r\n" in heads[1]] == [True, True]
-
-
-async def test_without_a_key_no_credential_is_sent() -> None:
-    async with raw_server(Reply([answer()])) as server:
-        done(await collect(OpenAIProvider("m", base_url=server.url)))
-    assert "authorization" not in server.seen[0].head.lower()
-
-
-async def test_a_key_that_cannot_be_read_or_sent_is_a_failure_without_the_key(tmp_path: Path) -> None:
-    def leaky() -> str:
-        raise ValueError("sk-canary")
-
-    missing = tmp_path / "key"
-    for read, complaint in [
-        (missing.read_text, f"the API key cannot be read: [Errno 2] No such file or directory: '{missing}'"),
-        (leaky, "the API key cannot be read: ValueError"),
-        (lambda: "sk-canary\nX-Evil: 1", "the API key holds characters that an HTTP header cannot carry"),
-    ]:
-        last = failed(await collect(OpenAIProvider("m", base_url="http://127.0.0.1:1", api_key=read)))
-        assert (last.failure.code, last.failure.message) == ("F-ENV", complaint)
-        assert "canary" not in repr(last)
-
-
-async def test_proxies_of_the_environment_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with raw_server(Reply([answer("by proxy")])) as server:
-        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy", "http_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        monkeypatch.setenv("HTTP_PROXY", server.url.removesuffix("/v1"))
-        events = await collect(OpenAIProvider("m", base_url="http://models.invalid/v1"))
-    assert done(events).message.text == "by proxy"
-    assert server.seen[0].head.startswith("POST http://models.invalid/v1/chat/completions ")
-
-
-async def test_a_query_in_the_base_url_is_kept() -> None:
-    async with raw_server(Reply([answer()])) as server:
-        done(await collect(OpenAIProvider("m", base_url=f"{server.url}/?api-version=7")))
-    assert server.seen[0].head.startswith("POST /v1/chat/completions?api-version=7 ")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "models:8000",
-        "ftp://models/v1",
-        "http://",
-        "http://me:secret@models/v1",
-        "ftp://me:secret@models",
-        "http://h:x/v1",
-    ],
-)
-def test_an_unusable_base_url_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ValueError, match="baseURL") as caught:
-        OpenAIProvider("m", base_url=url)
-    assert "secret" not in str(caught.value)
-
-
-def test_a_provider_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="'Local' is not supported yet; known are OpenAI, Scripted"):
-        create("Local", model="m")
-    with pytest.raises(ValueError, match=r"model\.name is missing"):
-        create("OpenAI")

@@ -1,0 +1,1 @@
+"""OpenAI's Responses, used without any state on the server."""
