@@ -1,4 +1,4 @@
-"""The OpenAI-compatible provider against llmock, which breaks streams on demand and judges the client."""
+"""The three formats against llmock, which breaks streams on demand and judges the client."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from pilothouse.models.http import Limits
 from pilothouse.models.http_provider import HttpProvider
 from pilothouse.models.patience import Patience
 from pilothouse.models.provider import ToolSpec
-from tests.models.dialects import CHAT_DIALECT
+from tests.models.dialects import MESSAGES_DIALECT, Dialect
 from tests.models.wire import collect, done, failed, request
 
 pytestmark = pytest.mark.peer("llmock")
@@ -41,9 +41,10 @@ def llmock_server(llmock_url: str) -> Llmock:
 
 
 @pytest.fixture
-def provider(llmock_server: Llmock) -> HttpProvider:
-    patience = Patience(limits=Limits(idle=0.5))
-    return CHAT_DIALECT.provider(llmock_server.url, "gpt-4o", api_key=lambda: "k", patience=patience)
+def provider(llmock_server: Llmock, dialect: Dialect) -> HttpProvider:
+    root = llmock_server.url.removesuffix("/v1")
+    url, model = (f"{root}/anthropic", "claude-sonnet-4-6") if dialect is MESSAGES_DIALECT else (f"{root}/v1", "gpt-4o")
+    return dialect.provider(url, model, api_key=lambda: "k", patience=Patience(limits=Limits(idle=0.5)))
 
 
 async def test_an_answer_with_usage(provider: HttpProvider, llmock_server: Llmock) -> None:
@@ -91,11 +92,13 @@ async def test_final_refusals_are_not_repeated(
 async def test_a_broken_stream_is_a_failure_after_which_the_same_call_succeeds(
     provider: HttpProvider, llmock_server: Llmock, kind: str, code: str
 ) -> None:
-    fault: dict[str, Any] = {"type": "stream_fault", "kind": kind, "after_chunks": 3}
-    llmock_server.plan(fault | ({"stall_seconds": 5} if kind == "stall" else {}))
+    fault: dict[str, Any] = {"type": "stream_fault", "kind": kind, "after_chunks": 6}
+    reply = {"type": "reply", "text": "It is sunny in Cologne, and it will stay so for days."}
+    llmock_server.plan(fault | ({"stall_seconds": 5} if kind == "stall" else {}), reply)
     last = failed(await collect(provider))
     assert (last.failure.code, last.failure.retryable) == (code, True)
     assert last.message.text
+    assert (last.message.stop_reason, last.message.error_code) == ("error", code)
     assert done(await collect(provider)).message.text
     assert llmock_server.findings("error") == []
 

@@ -43,6 +43,13 @@ class ScriptedTurn(_Entry):
     error: ScriptedError | None = None
     usage: Usage = Usage()
 
+    @property
+    def tokens(self) -> Usage:
+        """What the turn takes; the sum may be left out."""
+        usage = self.usage
+        total = usage.total_tokens or usage.input + usage.output + usage.cache_read + usage.cache_write
+        return usage.model_copy(update={"total_tokens": total})
+
     @model_validator(mode="after")
     def _says_something(self) -> "ScriptedTurn":
         if not self.model_fields_set & {"thinking", "text", "tool_calls", "error"}:

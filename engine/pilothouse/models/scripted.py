@@ -38,7 +38,7 @@ class ScriptedProvider:
             yield builder.failed(_past_the_end(number, len(self._script)))
             return
         turn = self._script[number]
-        builder.usage = turn.usage
+        builder.usage = turn.tokens
         yield builder.start()
         yield from _content(turn, builder)
         if turn.error:
