@@ -156,7 +156,7 @@ def _accepts(text: Text, sample: str) -> bool:
 def _models(draw: st.DrawFn, model: type[BaseModel]) -> BaseModel:
     values: dict[str, Any] = {"provider": draw(_field(model.model_fields["provider"]))}
     needed = "script" if values["provider"] == "Scripted" else "name"
-    optional = ["base_url", "api_key_from", "prices"]
+    optional = ["prices"] if values["provider"] == "Local" else ["prices", "base_url", "api_key_from"]
     if values["provider"] == "OpenAI":
         optional.append("api")
     if values["provider"] != "Anthropic":

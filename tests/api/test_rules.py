@@ -131,6 +131,7 @@ BROKEN = [
     (agent(model=EXISTING | {"script": [{"text": "a"}]}), "script must be set when provider is Scripted"),
     (agent(model={"provider": "Scripted", "script": [{}]}), "at least one of text"),
     (agent(model=EXISTING | {"provider": "Local", "api": "Responses"}), "api may be Responses only when provider"),
+    (agent(model=EXISTING | {"provider": "Local", "baseURL": "http://a"}), "may not be set when provider is Local"),
     (agent(model=EXISTING | {"api": "Responses", "options": {"seed": 1}}), "options.seed may not be set"),
     (agent(model=EXISTING | {"provider": "Anthropic", "options": {"seed": 1}}), "options.seed may not be set"),
     (agent(model=EXISTING | {"api": "Responses", "options": {"stop": ["a"]}}), "options.stop may not be set"),

@@ -195,6 +195,12 @@ async def test_arguments_that_come_at_once_are_read() -> None:
     assert [c.arguments for c in (await received(MESSAGES_DIALECT, stream)).tool_calls] == [{"a": [1]}]
 
 
+async def test_an_id_that_comes_twice_is_replaced() -> None:
+    stream = events(message_start(), *call(0, "toolu_1"), *call(1, "toolu_1"), *call(2, ""), *message_end("tool_use"))
+    ids = [made.id for made in (await received(MESSAGES_DIALECT, stream)).tool_calls]
+    assert ids == ["toolu_1", "call_0_1", "call_0_2"]
+
+
 async def test_usage_is_counted_to_the_end() -> None:
     first = message_start(input_tokens=10, output_tokens=1, cache_read_input_tokens=20, cache_creation_input_tokens=5)
     said = [block(0, type="text", text="a"), close(0)]

@@ -125,6 +125,11 @@ async def test_what_comes_only_as_a_whole_is_read() -> None:
     assert [(c.id, c.arguments) for c in message.tool_calls] == [("c", {"a": 1})]
 
 
+async def test_an_id_that_comes_twice_is_replaced() -> None:
+    calls = [item(n, done=True, type="function_call", call_id="c", name="t", arguments="{}") for n in range(2)]
+    assert [made.id for made in (await answer_of(*calls, response())).tool_calls] == ["c", "call_0_1"]
+
+
 async def test_a_refusal_is_what_the_model_says() -> None:
     message = await answer_of(item(0, type="message"), piece(0, "refusal", "I will not."), response())
     assert (message.text, message.stop_reason) == ("I will not.", "stop")

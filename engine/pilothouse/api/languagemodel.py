@@ -93,6 +93,11 @@ class Model(ApiModel):
             lambda model: _api_problem(model),
         ),
         Rule(
+            "self.provider != 'Local' || !(has(self.baseURL) || has(self.apiKeyFrom))",
+            "baseURL, apiKeyFrom may not be set when provider is Local: the model runs in the agent's process",
+            lambda model: _local_problem(model),
+        ),
+        Rule(
             "!has(self.options) || !has(self.options.seed)"
             " || self.provider != 'Anthropic' && (!has(self.api) || self.api != 'Responses')",
             "options.seed may not be set: the format that this model is asked in has no such field",
@@ -131,6 +136,13 @@ def _api_problem(model: Model) -> str | None:
     if model.provider == "OpenAI" or model.api != "Responses":
         return None
     return f"api may be Responses only when provider is OpenAI, not {model.provider}"
+
+
+def _local_problem(model: Model) -> str | None:
+    surplus = [alias for alias in ("baseURL", "apiKeyFrom") if present(model, alias)]
+    if model.provider != "Local" or not surplus:
+        return None
+    return f"{', '.join(surplus)} may not be set when provider is Local: the model runs in the agent's process"
 
 
 def _option_problem(model: Model, option: str, lacking: tuple[str, ...]) -> str | None:

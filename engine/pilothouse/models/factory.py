@@ -30,7 +30,7 @@ def create(
     if provider == "Anthropic":
         return _anthropic(model, base_url, api_key, prices)
     if provider == "Local":
-        return _local(model)
+        return _local(model, prices)
     raise ValueError(f"model.provider {provider!r} is not known; there are OpenAI, Anthropic, Local and Scripted")
 
 
@@ -58,10 +58,10 @@ def _anthropic(
     return HttpProvider(MESSAGES, model, provider="anthropic", base_url=url, api_key=api_key or no_key, prices=prices)
 
 
-def _local(model: str) -> ModelProvider:
+def _local(model: str, prices: Prices | None) -> ModelProvider:
     from pilothouse.models.local import LocalProvider
 
-    return LocalProvider(model)
+    return LocalProvider(model, prices)
 
 
 def _scripted(model: str, script: Iterable[Mapping[str, Any]], prices: Prices | None) -> ModelProvider:

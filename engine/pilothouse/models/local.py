@@ -14,6 +14,7 @@ from typing import Any
 from pilothouse.models.builder import MessageBuilder, Origin
 from pilothouse.models.chat.wire import CHAT
 from pilothouse.models.http_provider import HttpProvider
+from pilothouse.models.prices import Prices
 from pilothouse.models.provider import ModelEvent, ModelFailure, ModelRequest
 
 _BINDING = "xllamacpp"
@@ -43,10 +44,11 @@ class LocalProvider:
     over the loopback interface, never through a proxy, and with a key that no other process knows.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, prices: Prices | None = None) -> None:
         self.api = CHAT.api
         self.provider = "local"
         self.model = model
+        self._prices = prices
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         try:
@@ -61,6 +63,7 @@ class LocalProvider:
             provider=self.provider,
             base_url=f"{served.address}/v1",
             api_key=lambda: served.key,
+            prices=self._prices,
             proxied=False,
         )
         async with aclosing(provider.stream(request)) as events:
@@ -118,7 +121,7 @@ def _params(params: Any, path: Path, key: str) -> Any:
     params.api_keys = [key]
     params.n_parallel = 1
     # Threads that compute wait for each other by spinning: one core is left to everything else.
-    params.cpuparams.n_threads = min(4, max(1, len(os.sched_getaffinity(0)) - 1))
+    params.cpuparams.n_threads = min(4, max(1, (os.cpu_count() or 1) - 1))
     params.ui = False
     params.verbosity = 0
     return params

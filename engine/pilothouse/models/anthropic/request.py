@@ -109,8 +109,8 @@ def _result(message: ToolResultMessage, shown: Sequence[Json]) -> Json:
 
 
 def _marked(turns: list[Json]) -> list[Json]:
-    """The turns, the last of them marked for the cache."""
-    if not turns:
+    """The turns; the end of the user's last is marked for the cache."""
+    if not turns or turns[-1]["role"] != "user":
         return turns
     *before, last = turns
     *blocks, final = last["content"]
