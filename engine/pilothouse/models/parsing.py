@@ -1,7 +1,8 @@
 """Reading what servers send: the parts that all formats share."""
 
 import json
-from typing import Annotated, Literal, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
 
@@ -11,6 +12,7 @@ from pilothouse.models.failures import CallError, call_error
 from pilothouse.models.provider import ModelEvent
 
 T = TypeVar("T", bound=BaseModel)
+End: TypeAlias = Literal["stop", "length", "toolUse", "filtered"]
 
 
 def _count(value: object) -> int:
@@ -50,23 +52,25 @@ def check_role(role: str | None) -> None:
         raise malformed(f"the answer has the role {role[:40]!r}, not assistant")
 
 
-def ending(builder: MessageBuilder, said: Literal["stop", "length", "toolUse"]) -> list[ModelEvent]:
+def ending(builder: MessageBuilder, end: End) -> list[ModelEvent]:
     """The events that close an answer. Several servers say "stop" beside tool calls; some announce calls and send
-    none, which is a failure."""
-    reason = "toolUse" if builder.calls and said == "stop" else said
+    none, which is a failure, as is an answer that a filter stopped."""
+    if end == "filtered":
+        raise call_error("F-SEC", "the model server's content filter stopped the answer")
+    reason = "toolUse" if builder.calls and end == "stop" else end
     if reason == "toolUse" and not builder.calls:
         raise call_error("F-DEP", "the model server announced tool calls and sent none", retryable=True)
     return [*builder.toolcall_ends(), builder.done(reason)]
 
 
+def known(ends: Mapping[str, End], word: str) -> End:
+    """What a server's word for the end of an answer means. Raises `CallError` for a word that is not known: taken for
+    an end like any other, a server's trouble would pass as the model's answer."""
+    if word not in ends:
+        what = f"the model server ended the answer for a reason that is not known: {word[:80]!r}"
+        raise call_error("F-DEP", what, retryable=True)
+    return ends[word]
+
+
 def incomplete() -> CallError:
     return call_error("F-DEP", "the stream ended before the answer was complete", retryable=True)
-
-
-def filtered() -> CallError:
-    return call_error("F-SEC", "the model server's content filter stopped the answer")
-
-
-def unknown_end(reason: str) -> CallError:
-    what = f"the model server ended the answer for a reason that is not known: {reason[:80]!r}"
-    return call_error("F-DEP", what, retryable=True)

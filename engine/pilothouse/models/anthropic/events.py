@@ -1,7 +1,8 @@
 """Events of a streamed message, read into an answer."""
 
 import json
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
@@ -11,22 +12,23 @@ from pilothouse.models.builder import MessageBuilder
 from pilothouse.models.failures import server_error
 from pilothouse.models.parsing import (
     Count,
+    End,
     check_role,
     ending,
-    filtered,
     incomplete,
+    known,
     malformed,
     parse,
-    unknown_end,
 )
 from pilothouse.models.provider import ModelEvent, ModelRequest
 
-_ENDS: dict[str, Literal["stop", "length", "toolUse"]] = {
+_ENDS: Mapping[str, End] = {
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "toolUse",
+    "refusal": "filtered",
 }
 """`pause_turn` is not among them: it ends a turn in which the server runs tools of its own, and none was offered."""
 
@@ -105,15 +107,10 @@ class EventReader:
         return []
 
     def finish(self) -> list[ModelEvent]:
-        reason = self._stop_reason
-        if reason is None:
+        if self._stop_reason is None:
             raise incomplete()
-        if reason == "refusal":
-            raise filtered()
-        if reason not in _ENDS:
-            raise unknown_end(reason)
-        said = _ENDS[reason]
-        return ending(self._builder, "stop" if self._forced and said == "toolUse" else said)
+        end = known(_ENDS, self._stop_reason)
+        return ending(self._builder, "stop" if self._forced and end == "toolUse" else end)
 
     def _mark(self, event: _Event) -> None:
         if event.type == "content_block_stop":

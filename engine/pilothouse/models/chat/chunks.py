@@ -1,7 +1,8 @@
 """Chunks of a streamed chat completion, read into an answer."""
 
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, JsonValue
 
@@ -9,10 +10,10 @@ from pilothouse.agents.messages import Usage
 from pilothouse.models.builder import MessageBuilder
 from pilothouse.models.chat.request import REASONING_FIELDS
 from pilothouse.models.failures import server_error
-from pilothouse.models.parsing import Count, check_role, ending, filtered, incomplete, parse, split_input, unknown_end
+from pilothouse.models.parsing import Count, End, check_role, ending, incomplete, known, parse, split_input
 from pilothouse.models.provider import ModelEvent, ModelRequest
 
-_ENDS: dict[str, Literal["stop", "length", "toolUse"]] = {
+_ENDS: Mapping[str, End] = {
     "stop": "stop",
     "eos": "stop",
     "end_turn": "stop",
@@ -21,6 +22,7 @@ _ENDS: dict[str, Literal["stop", "length", "toolUse"]] = {
     "max_tokens": "length",
     "tool_calls": "toolUse",
     "function_call": "toolUse",
+    "content_filter": "filtered",
 }
 """Why answers end, in the words of OpenAI and of servers that speak almost like it."""
 
@@ -109,12 +111,7 @@ class ChunkReader:
     def finish(self) -> list[ModelEvent]:
         if not self.complete or not self._answered:
             raise incomplete()
-        reason = self._finish_reason or "stop"
-        if reason == "content_filter":
-            raise filtered()
-        if reason not in _ENDS:
-            raise unknown_end(reason)
-        return ending(self._builder, _ENDS[reason])
+        return ending(self._builder, known(_ENDS, self._finish_reason or "stop"))
 
     def _choice(self, choice: _Choice) -> list[ModelEvent]:
         self._answered = True

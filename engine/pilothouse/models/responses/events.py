@@ -11,16 +11,24 @@ from pilothouse.models.builder import MessageBuilder
 from pilothouse.models.failures import server_error
 from pilothouse.models.parsing import (
     Count,
+    End,
     check_role,
     ending,
-    filtered,
     incomplete,
+    known,
     malformed,
     parse,
     split_input,
-    unknown_end,
 )
 from pilothouse.models.provider import ModelEvent, ModelRequest
+
+_ENDS: Mapping[str, End] = {
+    "completed": "stop",
+    "incomplete": "length",
+    "max_output_tokens": "length",
+    "content_filter": "filtered",
+}
+"""The status of the response, or why it is incomplete."""
 
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _THINKING = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
@@ -125,14 +133,8 @@ class EventReader:
     def finish(self) -> list[ModelEvent]:
         if self._last is None:
             raise incomplete()
-        if self._last.status in ("completed", None):
-            return ending(self._builder, "stop")
-        reason = self._last.incomplete_details.reason if self._last.incomplete_details else ""
-        if reason == "content_filter":
-            raise filtered()
-        if self._last.status == "incomplete" and reason in ("max_output_tokens", ""):
-            return ending(self._builder, "length")
-        raise unknown_end(reason or str(self._last.status))
+        why = self._last.incomplete_details.reason if self._last.incomplete_details else ""
+        return ending(self._builder, known(_ENDS, why or self._last.status or "completed"))
 
     def _end(self, response: _Response) -> None:
         if response.usage:
