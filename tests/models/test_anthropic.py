@@ -189,6 +189,17 @@ async def test_every_kind_of_block_is_read_in_order_and_goes_back_unchanged() ->
     assert [kept["type"] for kept in returned[3:]] == ["text", "text", "tool_use", "tool_use"]
 
 
+@pytest.mark.parametrize("kind", ["signature_delta", "redacted_thinking"])
+async def test_a_signature_that_is_no_text_can_be_stored(kind: str) -> None:
+    odd = "\ud800x"
+    thought = grow(0, kind, signature=odd) if kind == "signature_delta" else block(0, type=kind, data=odd)
+    said = [thought, close(0), block(1, type="text", text="a")]
+    message = await received(MESSAGES_DIALECT, events(message_start(), *said, *message_end("end_turn")))
+    assert message.content[0] == ThinkingContent(
+        thinking="", thinking_signature="\ufffdx", redacted=kind == "redacted_thinking"
+    )
+
+
 async def test_arguments_that_come_at_once_are_read() -> None:
     whole = block(0, type="tool_use", id="c", name="t", input={"a": [1]})
     stream = events(message_start(), whole, close(0), *message_end("tool_use"))
