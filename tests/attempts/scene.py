@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 
 from pilothouse.attempts.assignment import Assignment
 from pilothouse.gateway.refusals import HANDLERS
+from pilothouse.gateway.room import Room
 from pilothouse.gateway.store_api import store_routes
 from pilothouse.records.runs import Attempt, AttemptRef, NewRun, NewStep, RunRef, StepId
 from pilothouse.records.sessions import Session
@@ -100,7 +101,7 @@ class Scene:
 
 def store_api(store: RunStore, kube: FakeKube) -> ASGIApp:
     """What Pods see of a gateway."""
-    return Starlette(routes=[Mount(PATH, routes=store_routes(store, kube))], exception_handlers=HANDLERS)
+    return Starlette(routes=[Mount(PATH, routes=store_routes(store, kube, Room()))], exception_handlers=HANDLERS)
 
 
 @asynccontextmanager

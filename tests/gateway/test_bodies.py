@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 from starlette.requests import Request
 
-from pilothouse.gateway.bodies import FREE, Bodies, Patience
+from pilothouse.gateway.bodies import Bodies
 from pilothouse.gateway.refusals import Busy, TooSlow
+from pilothouse.gateway.room import FREE, PATIENCE, Room
 from pilothouse.store.remote import TIMEOUTS
 from pilothouse.store.remote.wire import LARGE, LIMITS, PATH, SMALL
 from tests.gateway.desk import Desk
@@ -114,7 +115,7 @@ def arrived(size: int) -> Uploads:
 
 @pytest.mark.parametrize("sizes", [[LARGE], [LARGE // 2, LARGE // 2], [LARGE // 9] * 9], ids=len)
 async def test_more_bytes_than_memory_holds_wait_until_there_is_room_and_small_bodies_do_not(sizes: list[int]) -> None:
-    bodies, held = Bodies(), asyncio.Event()
+    bodies, held = Bodies(Room()), asyncio.Event()
     in_use = [asyncio.create_task(use(bodies, arrived(size), held)) for size in sizes]
     waiting = asyncio.create_task(use(bodies, arrived(FREE + 1)))
     for _ in range(10):
@@ -126,7 +127,7 @@ async def test_more_bytes_than_memory_holds_wait_until_there_is_room_and_small_b
 
 
 async def test_a_body_of_unknown_size_takes_as_much_room_as_it_may_need() -> None:
-    bodies, held, unknown = Bodies(), asyncio.Event(), arrived(-1)
+    bodies, held, unknown = Bodies(Room()), asyncio.Event(), arrived(-1)
     in_use = asyncio.create_task(use(bodies, unknown, held))
     waiting = asyncio.create_task(use(bodies, arrived(FREE + 1)))
     for _ in range(10):
@@ -137,7 +138,7 @@ async def test_a_body_of_unknown_size_takes_as_much_room_as_it_may_need() -> Non
 
 
 async def test_who_waits_too_long_for_room_is_asked_to_come_again() -> None:
-    bodies, held = Bodies(Patience(room=0.01)), asyncio.Event()
+    bodies, held = Bodies(Room(0.01)), asyncio.Event()
     in_use = asyncio.create_task(use(bodies, arrived(LARGE), held))
     await asyncio.sleep(0)
     with pytest.raises(Busy):
@@ -148,7 +149,7 @@ async def test_who_waits_too_long_for_room_is_asked_to_come_again() -> None:
 
 
 async def test_a_body_that_never_comes_gives_its_room_back() -> None:
-    bodies = Bodies(Patience(arrival=0.01))
+    bodies = Bodies(Room(), arrival=0.01)
     for _ in range(2):
         with pytest.raises(TooSlow):
             await use(bodies, Uploads(LARGE))
@@ -157,4 +158,4 @@ async def test_a_body_that_never_comes_gives_its_room_back() -> None:
 
 def test_a_client_waits_longer_than_a_request_may_take() -> None:
     database = 5 + 30  # for a connection, and for a statement: store/postgres/pool.py
-    assert Patience().room + database < (TIMEOUTS.read or 0)
+    assert PATIENCE + database < (TIMEOUTS.read or 0)

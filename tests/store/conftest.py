@@ -29,8 +29,16 @@ __all__ = [
 
 _STORES = ["memory", "postgres"]
 _OVER_HTTP = ["memory_over_http", "postgres_over_http"]
-_WITHOUT_ATTEMPT_STORES = {"test_carriers", "test_leadership", "test_runs", "test_shutdown", "test_transitions"}
-"""Modules that only use the RunStore, which is the same with and without a gateway beside it."""
+_WITHOUT_ATTEMPT_STORES = {
+    "test_carriers",
+    "test_leadership",
+    "test_pages",
+    "test_runs",
+    "test_shutdown",
+    "test_transitions",
+}
+"""Modules that only use the RunStore, which is the same with and without a gateway beside it, or what a gateway alone
+uses."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

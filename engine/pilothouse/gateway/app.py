@@ -10,6 +10,7 @@ from pilothouse.gateway.probes import probe_routes
 from pilothouse.gateway.read.rights import Lacking, lacking
 from pilothouse.gateway.read.routes import read_routes
 from pilothouse.gateway.refusals import HANDLERS
+from pilothouse.gateway.room import Room
 from pilothouse.gateway.store_api import store_routes
 from pilothouse.gateway.traffic import Metrics, Traffic
 from pilothouse.store.history import RunHistory
@@ -29,4 +30,5 @@ def build_app(
 
 def _routes(store: RunStore, history: RunHistory, kube: KubeApi) -> list[BaseRoute]:
     """One group for each whom the gateway serves: the kubelet, Pods below /store/v1, people below /read/v1."""
-    return [*probe_routes(store), Mount(PATH, routes=store_routes(store, kube)), *read_routes(history, kube)]
+    room = Room()
+    return [*probe_routes(store), Mount(PATH, routes=store_routes(store, kube, room)), *read_routes(history, kube)]

@@ -6,21 +6,24 @@ The attempt is the token's: no path and no body names one.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from pilothouse.gateway.admission import Admission
-from pilothouse.gateway.answers import Answer, json_answer
+from pilothouse.gateway.answers import json_answer
 from pilothouse.gateway.bodies import Bodies
 from pilothouse.gateway.kubeapi import KubeApi
+from pilothouse.gateway.long import blob, paged
+from pilothouse.gateway.room import Room
 from pilothouse.gateway.tokens import LIFETIME
 from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.runs import StepId
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
-from pilothouse.store.ports import AttemptStore, RunStore
+from pilothouse.store.ports import PagedAttemptStore, RunStore
 from pilothouse.store.remote import answers, requests
 from pilothouse.store.remote.wire import LIMITS, Fields, Misread, parse
 
@@ -33,10 +36,11 @@ _OWN_ENDS = frozenset({AttemptState.SUCCEEDED, AttemptState.FAILED, AttemptState
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An attempt's own store and its step."""
+    """An attempt's own store, its step, and the room for what it is answered."""
 
-    store: AttemptStore
+    store: PagedAttemptStore
     step: StepId
+    room: Room
 
     def events(self, body: Fields) -> Sequence[NewEvent]:
         """The events of the request. Raises ValueRefused for what is not this attempt's to tell."""
@@ -49,9 +53,9 @@ class Caller:
 Method = Callable[[Caller, bytes], Awaitable[Response]]
 
 
-def store_routes(store: RunStore, kube: KubeApi) -> list[Route]:
+def store_routes(store: RunStore, kube: KubeApi, room: Room) -> list[Route]:
     """The routes below /store/v1, all of them POST."""
-    admission, bodies = Admission(store, kube), Bodies()
+    admission, bodies = Admission(store, kube), Bodies(room)
 
     async def token(request: Request) -> Response:
         text, bearer = await admission.admit(request)
@@ -61,7 +65,7 @@ def store_routes(store: RunStore, kube: KubeApi) -> list[Route]:
         async def endpoint(request: Request) -> Response:
             bearer = await admission.known(request)
             async with bodies.body_of(request, LIMITS[name]) as body:
-                return await method(Caller(store.attempt_store(bearer.ref), bearer.step), body)
+                return await method(Caller(store.attempt_store(bearer.ref), bearer.step, room), body)
 
         return Route(f"/{name}", endpoint, methods=["POST"])
 
@@ -69,8 +73,8 @@ def store_routes(store: RunStore, kube: KubeApi) -> list[Route]:
 
 
 async def _open_session(caller: Caller, data: bytes) -> Response:
-    session = await caller.store.open_session(parse(data).uuid("session"))
-    return json_answer(answers.session_answer(session))
+    session = parse(data).uuid("session")
+    return await paged(caller.room, answers.SESSION, partial(caller.store.session_page, session))
 
 
 async def _append(caller: Caller, data: bytes) -> Response:
@@ -83,7 +87,8 @@ async def _append(caller: Caller, data: bytes) -> Response:
 
 async def _tool_calls(caller: Caller, data: bytes) -> Response:
     body = parse(data)
-    return json_answer(answers.calls_answer(await caller.store.tool_calls(body.uuid("session"), body.uuid("turn"))))
+    read = partial(caller.store.call_page, body.uuid("session"), body.uuid("turn"))
+    return await paged(caller.room, answers.CALLS, read)
 
 
 async def _intend(caller: Caller, data: bytes) -> Response:
@@ -105,8 +110,7 @@ async def _put_blob(caller: Caller, data: bytes) -> Response:
 
 
 async def _get_blob(caller: Caller, data: bytes) -> Response:
-    found = await caller.store.get_blob(parse(data).text("digest"))
-    return Answer(found, "application/octet-stream")
+    return await blob(partial(caller.store.blob_piece, parse(data).text("digest")))
 
 
 async def _finish(caller: Caller, data: bytes) -> Response:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, cast
 
 from pilothouse.records.runs import AttemptRef
-from pilothouse.store.ports import AttemptStore, RunStore
+from pilothouse.store.ports import PagedAttemptStore, RunStore
 from pilothouse.store.transitions import Transition
 
 _RUN_WRITES = frozenset({"create_run", "commit", "carry", "request_shutdown", "put_blob"})
-_ATTEMPT_WRITES = frozenset({"open_session", "append", "intend", "record", "put_blob", "finish"})
+_ATTEMPT_WRITES = frozenset({"open_session", "session_page", "append", "intend", "record", "put_blob", "finish"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class _FaultyRunStore:
     _store: RunStore
     _points: _Points
 
-    def attempt_store(self, ref: AttemptRef) -> AttemptStore:
-        return cast(AttemptStore, _FaultyAttemptStore(self._store.attempt_store(ref), self._points))
+    def attempt_store(self, ref: AttemptRef) -> PagedAttemptStore:
+        return cast(PagedAttemptStore, _FaultyAttemptStore(self._store.attempt_store(ref), self._points))
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -111,7 +111,7 @@ class _FaultyRunStore:
 
 @dataclass(frozen=True, slots=True)
 class _FaultyAttemptStore:
-    _store: AttemptStore
+    _store: PagedAttemptStore
     _points: _Points
 
     def __getattr__(self, name: str) -> Any:

@@ -16,6 +16,7 @@ from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Sn
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, Shutdown
 from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.store.pages import AttemptPages
 from pilothouse.store.transitions import Transition
 
 
@@ -129,7 +130,7 @@ class RunStore(Blobs, Protocol):
         """The sessions that attempts of this run opened, with their entries."""
         ...
 
-    def attempt_store(self, ref: AttemptRef) -> "AttemptStore":
+    def attempt_store(self, ref: AttemptRef) -> "PagedAttemptStore":
         """The store as the process of that attempt sees it."""
         ...
 
@@ -189,3 +190,7 @@ class AttemptStore(Protocol):
         """Ends the attempt with its own outcome and notifies the run's driver. The step is settled by the
         driver."""
         ...
+
+
+class PagedAttemptStore(AttemptStore, AttemptPages, Protocol):
+    """What a gateway serves a Pod from."""

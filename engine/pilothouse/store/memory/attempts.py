@@ -1,6 +1,8 @@
 """The AttemptStore in memory."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from pilothouse.records.events import NewEvent
@@ -10,6 +12,7 @@ from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, T
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs
 from pilothouse.store.memory.tables import CallKey, RunTables, SessionTables, Tables, clock
+from pilothouse.store.pages import Page, Piece
 from pilothouse.store.refusals import (
     entry_there,
     foreign_session,
@@ -54,6 +57,15 @@ class MemoryAttemptStore:
         tables = draft.sessions[session]
         return session_of(session, tables.leaf, tables.entries.values())
 
+    async def session_page(self, session: UUID, after: int, size: int) -> Page:
+        if after == 0:
+            await self.open_session(session)
+        tables = self._draft().sessions.get(session)
+        if tables is None:
+            raise foreign_session(session)
+        rows = [row for row in tables.entries.values() if row["seq"] > after]
+        return replace(_page(rows, ("type", "body"), size), leaf=tables.leaf)
+
     async def append(
         self,
         session: UUID,
@@ -89,6 +101,12 @@ class MemoryAttemptStore:
         calls = self._session(self._draft(), session).calls
         return [tool_call_of(calls[key]) for key in sorted(calls) if key[0] == turn]
 
+    async def call_page(self, session: UUID, turn: UUID, after: int, size: int) -> Page:
+        calls = self._session(self._draft(), session).calls
+        rows = [calls[key] for key in sorted(calls) if key[0] == turn and key[1] > after]
+        shown = [row | {"arguments": b64encode(row["arguments"]).decode()} for row in rows]
+        return _page(shown, ("call", "tool", "arguments", "result"), size)
+
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         columns = tool_call_row(call)
         draft = self._draft()
@@ -118,6 +136,10 @@ class MemoryAttemptStore:
     async def get_blob(self, digest: str) -> bytes:
         self._draft()
         return self._tables.get_blob(self.ref.run.tenant, digest)
+
+    async def blob_piece(self, digest: str, start: int, length: int) -> Piece:
+        data = await self.get_blob(digest)
+        return Piece(len(data), data[start : start + length])
 
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
         columns = attempt_outcome_row(state, outputs, failure)
@@ -161,3 +183,15 @@ def _finish_call(tables: SessionTables, outcome: ToolOutcome, columns: Row) -> R
         raise result_there(outcome)
     tables.calls[key] = tables.calls[key] | columns | {"finished_at": clock()}
     return tables.calls[key]
+
+
+def _page(rows: Iterable[Row], large: Sequence[str], size: int) -> Page:
+    """The rows that fit, measured by their columns `large`."""
+    fitting: list[Row] = []
+    for row in rows:
+        takes = sum(len(row[column] or "") for column in large)
+        size -= takes
+        if size < 0:
+            return Page(fitting, takes)
+        fitting.append(row)
+    return Page(fitting, 0)

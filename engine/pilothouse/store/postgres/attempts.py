@@ -12,6 +12,7 @@ from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.store.pages import Page, Piece
 from pilothouse.store.postgres.calls import Refusals, call, digest_param, row_json, rows_json
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
@@ -60,6 +61,12 @@ class PostgresAttemptStore:
         [opened] = sessions_of(rows)
         return opened
 
+    async def session_page(self, session: UUID, after: int, size: int) -> Page:
+        refusals: Refusals = {"foreign_session": lambda _: foreign_session(session)}
+        params = {"session": session, "after": after, "size": size}
+        *rows, last = await self._call("session_page", params, refusals)
+        return Page(rows, last["next"], last["leaf"])
+
     async def append(
         self,
         session: UUID,
@@ -87,6 +94,11 @@ class PostgresAttemptStore:
         params = {"session": session, "turn": turn}
         rows = await self._call("list_tool_calls", params, {"no_session": lambda _: no_session(session)})
         return [tool_call_of(row) for row in rows]
+
+    async def call_page(self, session: UUID, turn: UUID, after: int, size: int) -> Page:
+        params = {"session": session, "turn": turn, "after": after, "size": size}
+        *rows, last = await self._call("call_page", params, {"no_session": lambda _: no_session(session)})
+        return Page(rows, last["next"])
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         row = tool_call_row(call)
@@ -124,6 +136,12 @@ class PostgresAttemptStore:
         if not rows:
             raise no_blob(digest)
         return bytes(rows[0]["data"])
+
+    async def blob_piece(self, digest: str, start: int, length: int) -> Piece:
+        params = {"digest": digest_param(digest), "start": start, "length": length}
+        for row in await self._call("blob_piece", params, binary=True):
+            return Piece(row["size"], bytes(row["piece"]))
+        raise no_blob(digest)
 
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
         await self._call("finish_attempt", {"outcome": row_json(attempt_outcome_row(state, outputs, failure))})

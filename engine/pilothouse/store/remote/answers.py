@@ -1,15 +1,18 @@
 """What the store API answers, written by the gateway and read by the client."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.records.sessions import Entry, Session, ToolCallRow
 from pilothouse.records.values import BlobRef
+from pilothouse.store.pages import Page
 from pilothouse.store.remote.requests import read_bytes, read_stored
-from pilothouse.store.remote.wire import Fields, Misread
+from pilothouse.store.remote.wire import Fields, Misread, dump
+from pilothouse.store.rows import Row
 
 
 def admission_answer(token: str, seconds: float, ref: AttemptRef) -> dict[str, Any]:
@@ -27,8 +30,24 @@ def read_ref(item: Fields) -> AttemptRef:
     return AttemptRef(run, item.uuid("attempt"), item.number("fence"))
 
 
-def session_answer(session: Session) -> dict[str, Any]:
-    return {"leaf": _id(session.leaf), "entries": [_entry(entry) for entry in session.entries]}
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A list that is answered from pages of rows. A row becomes several texts, for one of them may be large. `column`
+    tells how far a page came, and `start` where the first begins."""
+
+    head: str
+    texts: Callable[[Row], Iterable[str]]
+    end: Callable[[Page], str]
+    column: str
+    start: int
+
+
+def _entry_texts(row: Row) -> Iterable[str]:
+    small = {name: row[name] for name in ("id", "parent", "seq", "type", "attempt")}
+    return dump(small | {"at": row["at"].isoformat()})[:-1], ',"body":', row["body"], "}"
+
+
+SESSION = Listing('{"entries":[', _entry_texts, lambda last: f"],{dump({'leaf': last.leaf})[1:]}", "seq", 0)
 
 
 def read_session(session: UUID, body: Fields) -> Session:
@@ -69,8 +88,16 @@ def call_answer(row: ToolCallRow) -> dict[str, Any]:
     }
 
 
-def calls_answer(rows: Sequence[ToolCallRow]) -> dict[str, Any]:
-    return {"calls": [call_answer(row) for row in rows]}
+def _call_texts(row: Row) -> Iterable[str]:
+    small = {
+        name: row[name] for name in ("turn", "ordinal", "call", "tool", "digest", "idempotent", "attempt", "is_error")
+    }
+    times = {name: row[name] and row[name].isoformat() for name in ("intended_at", "finished_at")}
+    yield from (dump(small | times)[:-1], ',"arguments":"', row["arguments"])
+    yield from ('","result":', row["result"] or "null", "}")
+
+
+CALLS = Listing('{"calls":[', _call_texts, lambda last: "]}", "ordinal", -1)
 
 
 def read_calls(body: Fields) -> list[ToolCallRow]:
@@ -102,18 +129,6 @@ def read_blob(body: Fields) -> BlobRef:
     return BlobRef(body.text("digest"), body.number("size"))
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    return {
-        "id": str(entry.id),
-        "parent": _id(entry.parent),
-        "seq": entry.seq,
-        "type": entry.type,
-        "body": dict(entry.body),
-        "attempt": str(entry.attempt),
-        "at": entry.at.isoformat(),
-    }
-
-
 def _read_entry(item: Fields) -> Entry:
     return Entry(
         id=item.uuid("id"),
@@ -124,7 +139,3 @@ def _read_entry(item: Fields) -> Entry:
         attempt=item.uuid("attempt"),
         at=item.time("at"),
     )
-
-
-def _id(value: UUID | None) -> str | None:
-    return None if value is None else str(value)

@@ -1,6 +1,9 @@
 -- name: open_session
 SELECT * FROM open_session(%(by)s, %(session)s);
 
+-- name: session_page
+SELECT * FROM session_page(%(by)s, %(session)s, %(after)s, %(size)s);
+
 -- name: append_entries
 SELECT * FROM append_entries(
     %(by)s, %(session)s, %(leaf)s, %(new_leaf)s, %(entries)s, %(outcomes)s, %(events)s
@@ -8,6 +11,9 @@ SELECT * FROM append_entries(
 
 -- name: list_tool_calls
 SELECT * FROM list_tool_calls(%(by)s, %(session)s, %(turn)s);
+
+-- name: call_page
+SELECT * FROM call_page(%(by)s, %(session)s, %(turn)s, %(after)s, %(size)s);
 
 -- name: intend_call
 SELECT intend_call(%(by)s, %(session)s, %(call)s, %(arguments)b, %(events)s) AS intended_at;
@@ -20,6 +26,9 @@ SELECT put_blob(%(by)s, %(digest)s, %(data)b);
 
 -- name: get_blob
 SELECT get_blob(%(by)s, %(digest)s) AS data;
+
+-- name: blob_piece
+SELECT * FROM blob_piece(%(by)s, %(digest)s, %(start)s, %(length)s);
 
 -- name: finish_attempt
 SELECT finish_attempt(%(by)s, %(outcome)s);
