@@ -9,7 +9,7 @@ from pilothouse.records.failures import Failure
 from pilothouse.records.runs import AttemptRef, NewRun, NewStep, RunRef, StepId
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, StepState
-from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.transitions import AttemptClosing, AttemptOpening, StepChange, Transition
 
@@ -119,11 +119,11 @@ class DyingStore:
         async with self._write("intend"):
             return await self._store.intend(session, call, events)
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
         async with self._write("record"):
-            row = await self._store.record(session, outcome, events)
-            self.recorded.add(row.call)
-            return row
+            result = await self._store.record(session, outcome, events)
+            self.recorded.add(outcome.message["toolCallId"])
+            return result
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
         return await self._store.tool_calls(session, turn)

@@ -101,8 +101,8 @@ async def _intend(caller: Caller, data: bytes) -> Response:
 async def _record(caller: Caller, data: bytes) -> Response:
     body = parse(data)
     outcome = requests.read_outcome(body.fields("outcome"))
-    row = await caller.store.record(body.uuid("session"), outcome, caller.events(body))
-    return json_answer(answers.call_answer(row))
+    result = await caller.store.record(body.uuid("session"), outcome, caller.events(body))
+    return json_answer(answers.recorded_answer(result))
 
 
 async def _put_blob(caller: Caller, data: bytes) -> Response:

@@ -14,7 +14,7 @@ from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
-from pilothouse.records.values import BlobRef, Outputs, decode
+from pilothouse.records.values import BlobRef, Outputs, Stored, decode
 from pilothouse.store.errors import Conflict, StoreError, StoreUnavailable
 from pilothouse.store.ports import AttemptStore
 from pilothouse.store.rows import tool_outcome_row
@@ -111,7 +111,7 @@ class _PatientStore:
             lambda: self._store.intend(session, call, events), lambda: self._intended(session, call)
         )
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
         return await self._write(
             lambda: self._store.record(session, outcome, events), lambda: self._recorded(session, outcome)
         )
@@ -166,13 +166,13 @@ class _PatientStore:
         asked = (call.call, call.tool, call.arguments, call.idempotent)
         return row if (row.call, row.tool, row.arguments, row.idempotent) == asked else None
 
-    async def _recorded(self, session: UUID, outcome: ToolOutcome) -> ToolCallRow | None:
+    async def _recorded(self, session: UUID, outcome: ToolOutcome) -> Stored | None:
         row = await self._call(session, outcome.turn, outcome.ordinal)
         if row is None or row.result is None:
             return None
         columns, _ = tool_outcome_row(outcome)
         asked = (decode(columns["result"]), columns["is_error"])
-        return row if (row.result.to_json(), row.is_error) == asked else None
+        return row.result if (row.result.to_json(), row.is_error) == asked else None
 
     async def _call(self, session: UUID, turn: UUID, ordinal: int) -> ToolCallRow | None:
         rows = await self._store.tool_calls(session, turn)

@@ -15,7 +15,7 @@ from pilothouse.records.failures import Failure
 from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, Shutdown
-from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.pages import AttemptPages
 from pilothouse.store.transitions import Transition
 
@@ -173,9 +173,9 @@ class AttemptStore(Protocol):
         otherwise raises Conflict. Raises NotFound where the session has no such turn."""
         ...
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        """Writes the result of an intended call, whichever attempt of the run intended it; one over
-        INLINE_LIMIT becomes a blob. A second result is a Conflict, one without intent NotFound."""
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
+        """Writes the result of an intended call, whichever attempt of the run intended it, and tells where it is
+        kept; one over INLINE_LIMIT becomes a blob. A second result is a Conflict, one without intent NotFound."""
         ...
 
     async def put_blob(self, data: bytes) -> BlobRef:

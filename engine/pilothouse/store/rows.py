@@ -276,6 +276,9 @@ def _log_of(row: Row) -> BlobRef | None:
 
 
 def _result_of(row: Row) -> Stored | None:
-    if row["result"] is None:
-        return None
-    return outputs_from_json({"result": decode(row["result"])})["result"]
+    return None if row["result"] is None else stored_of(row["result"])
+
+
+def stored_of(text: str) -> Stored:
+    """The value that a column holds."""
+    return outputs_from_json({"result": decode(text)})["result"]

@@ -34,12 +34,13 @@ async def test_a_result_completes_its_intent(store: RunStore) -> None:
     session, turn = await with_turn(attempt)
     intended = await attempt.intend(session, tool_call(turn))
     message: dict[str, JSON] = {"role": "toolResult", "content": "a\0b", "isError": True}
-    row = await attempt.record(session, ToolOutcome(turn, 0, message, is_error=True), [TOOL_FINISHED])
+    result = await attempt.record(session, ToolOutcome(turn, 0, message, is_error=True), [TOOL_FINISHED])
+    [row] = await attempt.tool_calls(session, turn)
     assert row.finished_at is not None
     assert row.finished_at >= row.intended_at
-    completed = {"result": Inline(message), "is_error": True, "finished_at": row.finished_at}
+    completed = {"result": result, "is_error": True, "finished_at": row.finished_at}
     assert row == replace(intended, **completed)  # type: ignore[arg-type]
-    assert list(await attempt.tool_calls(session, turn)) == [row]
+    assert result == Inline(message)
     assert (await store.events(attempt.ref.run))[-1].type is EventType.TOOL_FINISHED
 
 
@@ -48,10 +49,10 @@ async def test_a_large_result_goes_to_a_blob(store: RunStore) -> None:
     session, turn = await with_turn(attempt)
     await attempt.intend(session, tool_call(turn))
     message = {"content": "x" * 70_000}
-    row = await attempt.record(session, ToolOutcome(turn, 0, message))
-    assert isinstance(row.result, BlobRef)
-    data = await attempt.get_blob(row.result.digest)
-    assert (len(data), decode(data)) == (row.result.size, message)
+    result = await attempt.record(session, ToolOutcome(turn, 0, message))
+    assert isinstance(result, BlobRef)
+    data = await attempt.get_blob(result.digest)
+    assert (len(data), decode(data)) == (result.size, message)
 
 
 async def test_calls_are_listed_by_their_place_in_the_turn(store: RunStore) -> None:
@@ -116,9 +117,9 @@ async def test_a_result_is_written_once(store: RunStore) -> None:
     verdicts = await asyncio.gather(
         *(attempt.record(session, outcome, [TOOL_FINISHED]) for outcome in outcomes), return_exceptions=True
     )
-    [row] = [verdict for verdict in verdicts if not isinstance(verdict, BaseException)]
+    [result] = [verdict for verdict in verdicts if not isinstance(verdict, BaseException)]
     assert sum(type(verdict) is Conflict for verdict in verdicts) == 9
-    assert list(await attempt.tool_calls(session, turn)) == [row]
+    assert [row.result for row in await attempt.tool_calls(session, turn)] == [result]
     assert [event.type for event in await store.events(attempt.ref.run)].count(EventType.TOOL_FINISHED) == 1
 
 

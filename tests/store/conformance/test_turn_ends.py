@@ -95,7 +95,7 @@ async def test_a_recorded_result_is_not_written_again_with_the_messages(store: R
     async with refused(store, attempt.ref.run, Conflict, "call 0 of turn .* has a result"):
         await attempt.append(session, turn, [message()], [FINISHED], [result(turn, 1), result(turn)])
     [first, second] = await attempt.tool_calls(session, turn)
-    assert (first, second.result) == (recorded, None)
+    assert (first.result, second.result) == (recorded, None)
 
 
 async def test_results_need_no_messages(store: RunStore) -> None:

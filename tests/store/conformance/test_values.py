@@ -105,9 +105,9 @@ async def test_a_value_comes_back_as_it_went_from_an_attempt(store: RunStore, va
     attempt = await attempt_of(store)
     session, turn = await with_turn(attempt)
     await attempt.intend(session, tool_call(turn))
-    row = await attempt.record(session, ToolOutcome(turn, 0, {"m": value}))
-    if isinstance(row.result, Inline):
-        assert same(row.result.value, {"m": value})
+    result = await attempt.record(session, ToolOutcome(turn, 0, {"m": value}))
+    if isinstance(result, Inline):
+        assert same(result.value, {"m": value})
     [entry] = await attempt.append(session, turn, [NewEntry(uuid4(), "message", {"b": value})])
     assert same(entry.body, {"b": value})
     await attempt.finish(AttemptState.SUCCEEDED, {"o": Inline(value)})

@@ -10,7 +10,7 @@ from pilothouse.records.failures import Failure
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
-from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.memory.tables import CallKey, RunTables, SessionTables, Tables, clock
 from pilothouse.store.pages import Page, Piece
 from pilothouse.store.refusals import (
@@ -33,6 +33,7 @@ from pilothouse.store.rows import (
     entry_of,
     entry_row,
     session_of,
+    stored_of,
     tool_call_of,
     tool_call_row,
     tool_outcome_row,
@@ -121,12 +122,12 @@ class MemoryAttemptStore:
         self._put(draft, events)
         return tool_call_of(tables.calls[key])
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
         columns, blob = tool_outcome_row(outcome)
         draft = self._draft()
-        row = _finish_call(self._session(draft, session), outcome, columns)
+        _finish_call(self._session(draft, session), outcome, columns)
         self._put(draft, events, [blob])
-        return tool_call_of(row)
+        return stored_of(columns["result"])
 
     async def put_blob(self, data: bytes) -> BlobRef:
         self._draft()
@@ -175,14 +176,13 @@ def _passes_on(there: Row, asked: Row) -> bool:
     return same and there["idempotent"] and asked["idempotent"] and there["result"] is None
 
 
-def _finish_call(tables: SessionTables, outcome: ToolOutcome, columns: Row) -> Row:
+def _finish_call(tables: SessionTables, outcome: ToolOutcome, columns: Row) -> None:
     key: CallKey = (outcome.turn, outcome.ordinal)
     if key not in tables.calls:
         raise no_intent(outcome)
     if tables.calls[key]["result"] is not None:
         raise result_there(outcome)
     tables.calls[key] = tables.calls[key] | columns | {"finished_at": clock()}
-    return tables.calls[key]
 
 
 def _page(rows: Iterable[Row], large: Sequence[str], size: int) -> Page:

@@ -11,7 +11,7 @@ from pilothouse.records.failures import Failure
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
-from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.pages import Page, Piece
 from pilothouse.store.postgres.calls import Refusals, call, digest_param, row_json, rows_json
 from pilothouse.store.postgres.pool import Pool
@@ -38,6 +38,7 @@ from pilothouse.store.rows import (
     entry_of,
     entry_row,
     event_row,
+    stored_of,
     tool_call_of,
     tool_call_row,
     tool_outcome_row,
@@ -117,14 +118,14 @@ class PostgresAttemptStore:
         [written] = await self._call("intend_call", params, refusals)
         return tool_call_of(NEW_CALL | row | written | {"arguments": arguments, "attempt": self.ref.attempt})
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
         params = {
             "session": session,
             "outcomes": rows_json([_outcome_row(outcome)]),
             "events": rows_json(map(event_row, events)),
         }
         [written] = await self._call("record_results", params, _outcome_refusals(session, [outcome]))
-        return tool_call_of(written)
+        return stored_of(written["result"])
 
     async def put_blob(self, data: bytes) -> BlobRef:
         ref = blob_ref(data)

@@ -1,6 +1,5 @@
 """What the store API answers, written by the gateway and read by the client."""
 
-from base64 import b64encode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from uuid import UUID
 
 from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.records.sessions import Entry, Session, ToolCallRow
-from pilothouse.records.values import BlobRef
+from pilothouse.records.values import BlobRef, Stored
 from pilothouse.store.pages import Page
 from pilothouse.store.remote.requests import read_bytes, read_stored
 from pilothouse.store.remote.wire import Fields, Misread, dump
@@ -71,21 +70,12 @@ def intended_answer(row: ToolCallRow) -> dict[str, Any]:
     return {"intended_at": row.intended_at.isoformat()}
 
 
-def call_answer(row: ToolCallRow) -> dict[str, Any]:
-    return {
-        "turn": str(row.turn),
-        "ordinal": row.ordinal,
-        "call": row.call,
-        "tool": row.tool,
-        "arguments": b64encode(row.arguments).decode(),
-        "digest": row.digest,
-        "idempotent": row.idempotent,
-        "attempt": str(row.attempt),
-        "intended_at": row.intended_at.isoformat(),
-        "result": row.result.to_json() if row.result else None,
-        "is_error": row.is_error,
-        "finished_at": row.finished_at.isoformat() if row.finished_at else None,
-    }
+def recorded_answer(result: Stored) -> dict[str, Any]:
+    return {"result": result.to_json()}
+
+
+def read_recorded(body: Fields) -> Stored:
+    return read_stored(body.fields("result"))
 
 
 def _call_texts(row: Row) -> Iterable[str]:
@@ -101,10 +91,10 @@ CALLS = Listing('{"calls":[', _call_texts, lambda last: "]}", "ordinal", -1)
 
 
 def read_calls(body: Fields) -> list[ToolCallRow]:
-    return [read_call_row(item) for item in body.each("calls")]
+    return [_read_call(item) for item in body.each("calls")]
 
 
-def read_call_row(item: Fields) -> ToolCallRow:
+def _read_call(item: Fields) -> ToolCallRow:
     return ToolCallRow(
         turn=item.uuid("turn"),
         ordinal=item.number("ordinal"),

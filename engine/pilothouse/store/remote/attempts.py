@@ -11,12 +11,12 @@ from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
-from pilothouse.records.values import BlobRef, Outputs
+from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.remote.answers import (
     read_appended,
     read_blob,
-    read_call_row,
     read_calls,
+    read_recorded,
     read_session,
 )
 from pilothouse.store.remote.connection import Connection
@@ -60,8 +60,8 @@ class RemoteAttemptStore:
         at = await self._connection.call("intend", text, lambda answer: answer.time("intended_at"))
         return tool_call_of(NEW_CALL | row | {"intended_at": at, "attempt": self.ref.attempt})
 
-    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> ToolCallRow:
-        return await self._connection.call("record", record_text(session, outcome, events), read_call_row)
+    async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
+        return await self._connection.call("record", record_text(session, outcome, events), read_recorded)
 
     async def put_blob(self, data: bytes) -> BlobRef:
         return await self._connection.call("put_blob", data, read_blob)

@@ -19,7 +19,7 @@ SELECT * FROM call_page(%(by)s, %(session)s, %(turn)s, %(after)s, %(size)s);
 SELECT intend_call(%(by)s, %(session)s, %(call)s, %(arguments)b, %(events)s) AS intended_at;
 
 -- name: record_results
-SELECT * FROM record_results(%(by)s, %(session)s, %(outcomes)s, %(events)s);
+SELECT result FROM record_results(%(by)s, %(session)s, %(outcomes)s, %(events)s);
 
 -- name: put_blob
 SELECT put_blob(%(by)s, %(digest)s, %(data)b);
