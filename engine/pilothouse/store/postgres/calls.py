@@ -22,6 +22,12 @@ Refusals: TypeAlias = Mapping[str, Callable[[int], StoreError]]
 _REFUSED = "PH001"
 """The SQLSTATE with which our functions refuse."""
 
+_KEPT = 4 * 1024 * 1024
+"""Bytes of one value with which a connection is used again: libpq never gives back what its buffers grew to, so
+ten connections that each carried 64 MiB once would hold 640 for good."""
+
+_SIZED = (str, bytes)
+
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
@@ -43,7 +49,14 @@ async def fetch(pool: Pool, sql: bytes, params: Mapping[str, Any], *, binary: bo
     text."""
     async with pool.connection() as connection:
         cursor = await connection.execute(sql, params, binary=binary)
-        return await cursor.fetchall() if cursor.description else []
+        rows = await cursor.fetchall() if cursor.description else []
+        if _large(params.values()) or any(_large(row.values()) for row in rows):
+            await connection.close()
+        return rows
+
+
+def _large(values: Iterable[object]) -> bool:
+    return any(isinstance(value, _SIZED) and len(value) > _KEPT for value in values)
 
 
 async def fetch_together(pool: Pool, sql: bytes, params: Mapping[str, Any]) -> list[list[DictRow]]:
