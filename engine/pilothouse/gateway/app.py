@@ -31,4 +31,8 @@ def build_app(
 def _routes(store: RunStore, history: RunHistory, kube: KubeApi) -> list[BaseRoute]:
     """One group for each whom the gateway serves: the kubelet, Pods below /store/v1, people below /read/v1."""
     room = Room()
-    return [*probe_routes(store), Mount(PATH, routes=store_routes(store, kube, room)), *read_routes(history, kube)]
+    return [
+        *probe_routes(store),
+        Mount(PATH, routes=store_routes(store, kube, room)),
+        *read_routes(history, kube, room),
+    ]

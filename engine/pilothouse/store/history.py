@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pilothouse.records.events import Event
 from pilothouse.records.runs import Attempt, Run, RunRef, Snapshot
-from pilothouse.records.sessions import Entry
+from pilothouse.store.pages import Page
 
 LEAST, GREATEST = UUID(int=0), UUID(int=2**128 - 1)
 
@@ -83,9 +83,9 @@ class RunHistory(Protocol):
         """The sessions that attempts of this run opened, oldest first."""
         ...
 
-    async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Sequence[Entry]:
-        """Entries of a session of this run with a `seq` greater than `after`, in order: at most `limit`, and at most
-        `size` characters of bodies, but never fewer than one where there is one."""
+    async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Page:
+        """Entries of a session of this run with a `seq` greater than `after`, in order: at most `limit`, and no more
+        than `size` bytes. `next` tells of an entry within the limit that has no place."""
         ...
 
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:

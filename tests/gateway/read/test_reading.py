@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from pilothouse.gateway import long
 from pilothouse.gateway.read import routes, wire
 from pilothouse.records.runs import NewStep, StepId
 from pilothouse.store.history import RunHistory
@@ -133,7 +134,7 @@ async def test_a_list_that_grows_comes_in_pages(
 async def test_entries_come_in_pages_of_a_bounded_size_and_a_large_one_alone(
     read: Reader, postgres: PostgresRunStore, tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(routes, "ENTRIES_SIZE", 1_000)
+    monkeypatch.setattr(long, "FREE", 1_000)
     monkeypatch.setattr(routes, "ENTRIES", 3)
     made = await full_run(postgres, tenant, ("a" * 400, "b" * 400, "c" * 5_000, *"defgh"))
     path, after, pages = f"team-a/runs/{made.run.run}/sessions/{made.session}/entries", 0, []

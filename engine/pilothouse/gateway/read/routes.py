@@ -7,7 +7,8 @@ again under the same name belonged to others, and is not there.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from dataclasses import replace
+from typing import TypeVar
 from uuid import UUID
 
 from starlette.requests import Request
@@ -16,22 +17,25 @@ from starlette.routing import Route
 
 from pilothouse.gateway.answers import json_answer
 from pilothouse.gateway.kubeapi import KubeApi
+from pilothouse.gateway.long import paged
 from pilothouse.gateway.read import asked, wire
 from pilothouse.gateway.read.blobs import blob_answer
 from pilothouse.gateway.read.rights import Caller
 from pilothouse.gateway.refusals import Busy
+from pilothouse.gateway.room import Room
 from pilothouse.records.runs import Run, RunRef
 from pilothouse.records.values import BlobRef
 from pilothouse.store.errors import NotFound
 from pilothouse.store.history import RunHistory, Wanted
+from pilothouse.store.pages import Page
+from pilothouse.store.remote.answers import SESSION
 
 T = TypeVar("T")
 
 RUNS, STEPS, ATTEMPTS, EVENTS, SESSIONS, ENTRIES = 100, 500, 500, 1_000, 500, 200
 """Items that one answer holds at most."""
 
-ENTRIES_SIZE = 4 * 1024 * 1024
-"""Characters of entries that one answer holds, unless its first entry is larger."""
+_ENTRIES = replace(SESSION, head='{"items":[', end=lambda _: '],"more":true}')
 
 LONGEST_WAIT = 20
 """Seconds that a request waits for a change: less than anything on the way waits for an answer."""
@@ -40,9 +44,9 @@ WAITERS = 500
 """Requests that wait for a change at a time."""
 
 
-def read_routes(history: RunHistory, kube: KubeApi) -> list[Route]:
+def read_routes(history: RunHistory, kube: KubeApi, room: Room) -> list[Route]:
     """Everything below wire.ROOT."""
-    api = _ReadApi(history, kube)
+    api = _ReadApi(history, kube, room)
     endpoints = {
         "": api.lines,
         "/{run:uuid}": api.snapshot,
@@ -58,9 +62,10 @@ def read_routes(history: RunHistory, kube: KubeApi) -> list[Route]:
 
 
 class _ReadApi:
-    def __init__(self, history: RunHistory, kube: KubeApi) -> None:
+    def __init__(self, history: RunHistory, kube: KubeApi, room: Room) -> None:
         self._history = history
         self._kube = kube
+        self._room = room
         self._waiting = 0
 
     async def lines(self, request: Request) -> Response:
@@ -99,12 +104,15 @@ class _ReadApi:
         return await self._page(request, run, self._history.sessions, wire.session_to_json, SESSIONS)
 
     async def entries(self, request: Request) -> Response:
+        """A page ends where it would need room; an entry that needs some is a page alone."""
         run, session = await self._run(request, logs=True), request.path_params["session"]
+        limit = asked.number(request, "limit", ENTRIES)
 
-        async def page(ref: RunRef, after: int, limit: int) -> Sequence[Any]:
-            return await self._history.entries(ref, session, after, limit, ENTRIES_SIZE)
+        async def read(after: int, size: int) -> Page:
+            page = await self._history.entries(run.ref, session, after, limit, size)
+            return replace(page, next=0) if page.rows else page
 
-        return await self._page(request, run, page, wire.entry_to_json, ENTRIES, sized=True)
+        return await paged(self._room, replace(_ENTRIES, start=asked.after(request)), read)
 
     async def log(self, request: Request) -> Response:
         run = await self._run(request, logs=True)
@@ -154,12 +162,11 @@ class _ReadApi:
         read: Callable[[RunRef, int, int], Awaitable[Sequence[T]]],
         to_json: Callable[[T], wire.Body],
         largest: int,
-        sized: bool = False,
     ) -> Response:
-        """A page, and whether another request may find more; `sized` pages may end before their limit."""
+        """A page, and whether another request may find more."""
         after, limit = asked.after(request), asked.number(request, "limit", largest)
         items = [to_json(item) for item in await read(run.ref, after, limit)]
-        return json_answer({"items": items, "more": sized or len(items) == limit})
+        return json_answer({"items": items, "more": len(items) == limit})
 
     async def _caller(self, request: Request) -> Caller:
         return await Caller.of(self._kube, request, asked.namespace(request))

@@ -164,18 +164,6 @@ def session_from_json(body: Body) -> SessionLine:
     return SessionLine(UUID(body["id"]), _maybe(UUID, body["leaf"]), int(body["entries"]))
 
 
-def entry_to_json(entry: Entry) -> Body:
-    return {
-        "id": str(entry.id),
-        "parent": str(entry.parent) if entry.parent else None,
-        "seq": entry.seq,
-        "type": entry.type,
-        "body": dict(entry.body),
-        "attempt": str(entry.attempt),
-        "at": _time(entry.at),
-    }
-
-
 def entry_from_json(body: Body) -> Entry:
     parent, at = _maybe(UUID, body["parent"]), datetime.fromisoformat(body["at"])
     return Entry(UUID(body["id"]), parent, body["seq"], body["type"], body["body"], UUID(body["attempt"]), at)

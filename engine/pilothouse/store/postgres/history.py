@@ -10,16 +10,16 @@ from psycopg.rows import DictRow
 
 from pilothouse.records.events import Event
 from pilothouse.records.runs import Attempt, Run, RunRef, Snapshot
-from pilothouse.records.sessions import Entry
 from pilothouse.records.states import StepState
 from pilothouse.store.errors import NotFound
 from pilothouse.store.history import RunLine, SessionLine, Wanted
+from pilothouse.store.pages import Page
 from pilothouse.store.postgres.calls import digest_param, fetch, fetch_together, run_params
 from pilothouse.store.postgres.listener import Listener
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.refusals import no_blob, no_run
-from pilothouse.store.rows import attempt_of, entry_of, event_of, run_of, step_of
+from pilothouse.store.rows import attempt_of, event_of, run_of, step_of
 
 _SQL = queries("history")
 
@@ -79,9 +79,11 @@ class PostgresHistory:
         rows = await self._fetch("sessions", _page(run, after, limit))
         return [SessionLine(row["id"], row["leaf"], row["entry_seq"]) for row in rows]
 
-    async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Sequence[Entry]:
+    async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Page:
         params = _page(run, after, limit) | {"session": session, "size": size}
-        return [entry_of(row) for row in await self._fetch("entries", params)]
+        found = await self._fetch("entries", params)
+        rows = [row for row in found if row["body"] is not None]
+        return Page(rows, found[-1]["size"] if len(rows) < len(found) else 0)
 
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         return self._listener.subscribe(f"{run.tenant}/{run.run}")

@@ -53,12 +53,13 @@ SELECT id, leaf, entry_seq FROM sessions WHERE tenant = %(tenant)s AND run = %(r
 ORDER BY created_at, id OFFSET %(after)s LIMIT %(limit)s;
 
 -- name: entries
-SELECT id, parent, seq, type, body, attempt, at FROM (
-    SELECT e.*, sum(length(e.body::text)) OVER (ORDER BY e.seq) AS up_to_here, row_number() OVER (ORDER BY e.seq) AS place
+SELECT id, parent, seq, type, attempt, at, size, CASE WHEN up_to_here <= %(size)s THEN body END AS body FROM (
+    SELECT e.*, l.size, sum(l.size) OVER (ORDER BY e.seq) AS up_to_here
     FROM entries e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session
+    CROSS JOIN LATERAL (SELECT octet_length(e.type) + octet_length(e.body::text) AS size) l
     WHERE s.tenant = %(tenant)s AND s.run = %(run)s AND s.id = %(session)s
       AND e.seq > %(after)s AND e.seq <= %(after)s + %(limit)s
-) found WHERE place = 1 OR up_to_here <= %(size)s ORDER BY seq;
+) found WHERE up_to_here - size <= %(size)s ORDER BY seq;
 
 -- name: blob_size
 SELECT length(data) AS size FROM blobs WHERE tenant = %(tenant)s AND digest = %(digest)s;
