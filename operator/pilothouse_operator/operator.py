@@ -165,7 +165,7 @@ class Operator:
         """Every run that has not ended is looked at, also where its object is gone and nothing told of that. Where a
         namespace is not served any more, all stays as it is until it is again."""
         with suppress(StoreError):
-            runs = await self.store.runs(unfinished=True, limit=MANY)
+            runs = await self.store.run_names(unfinished=True, limit=MANY)
             self.metrics.unfinished(len(runs))
             for run in runs:
                 if self.settings.serves(run.namespace):

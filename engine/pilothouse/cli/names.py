@@ -1,11 +1,14 @@
 """Names: how users call a namespace's runs, and which they mean."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 from uuid import UUID, uuid5
 
 from pilothouse.cli.command import CommandError
-from pilothouse.records.runs import Run
+from pilothouse.records.runs import Run, RunName
 from pilothouse.store.ports import RunStore
+
+T = TypeVar("T", Run, RunName)
 
 DEFAULT_NAMESPACE = "default"
 """The namespace of objects and commands that name none."""
@@ -25,15 +28,15 @@ async def find_run(store: RunStore, name: str, namespace: str) -> Run:
     """The run of that name: WORKFLOW (its latest), WORKFLOW/NUMBER, or an id or its beginning."""
     tenant = await tenant_of(store, namespace)
     workflow, slash, number = name.partition("/")
-    runs = await store.runs(tenant, workflow=workflow, limit=_ALL if slash else 1)
+    found = await store.run_names(tenant, workflow=workflow, limit=_ALL if slash else 1)
     if slash:
-        runs = [run for run in runs if str(run.number) == number]
-    if not runs and len(name) >= ID_BEGINNING:
-        runs = [run for run in await store.runs(tenant, limit=_ALL) if str(run.ref.run).startswith(name)]
-    return the_one(runs, name, namespace)
+        found = [run for run in found if str(run.number) == number]
+    if not found and len(name) >= ID_BEGINNING:
+        found = [run for run in await store.run_names(tenant, limit=_ALL) if str(run.ref.run).startswith(name)]
+    return (await store.snapshot(the_one(found, name, namespace).ref)).run
 
 
-def the_one(runs: Sequence[Run], name: str, namespace: str) -> Run:
+def the_one(runs: Sequence[T], name: str, namespace: str) -> T:
     """The run that was found by that name. Raises CommandError where it is none, or one of several."""
     if not runs:
         raise CommandError(f"there is no run `{name}` in namespace {namespace}; see `pilothouse get`")
@@ -42,7 +45,7 @@ def the_one(runs: Sequence[Run], name: str, namespace: str) -> Run:
     return runs[0]
 
 
-def name_of(run: Run) -> str:
+def name_of(run: Run | RunName) -> str:
     """The name by which a user calls the run."""
     return f"{run.workflow}/{run.number}"
 

@@ -22,6 +22,16 @@ class RunRef:
     run: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """Which run it is, and how people call it."""
+
+    ref: RunRef
+    number: int
+    namespace: str
+    workflow: str
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class StepId:
     """A step of a run: its path in the run's tree and, below a parallel step, its index there."""

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pilothouse.records.events import Event, NewEvent
 from pilothouse.records.failures import Failure
-from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot
+from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunName, RunRef, Snapshot
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, Shutdown
 from pilothouse.records.values import BlobRef, Outputs, Stored
@@ -95,6 +95,12 @@ class RunStore(Blobs, Protocol):
         limit: int = 100,
     ) -> Sequence[Run]:
         """Runs, newest first. A namespace that was created anew is another tenant of the same name."""
+        ...
+
+    async def run_names(
+        self, tenant: UUID | None = None, *, workflow: str | None = None, unfinished: bool = False, limit: int
+    ) -> Sequence[RunName]:
+        """What `runs` finds, without what is large in it: for those who look through all runs that there are."""
         ...
 
     async def attempts(self, run: RunRef) -> Sequence[Attempt]:

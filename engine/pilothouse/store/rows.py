@@ -9,7 +9,18 @@ from uuid import UUID
 
 from pilothouse.records.events import Event, EventType, NewEvent
 from pilothouse.records.failures import Failure
-from pilothouse.records.runs import SCHEMA_VERSION, Attempt, AttemptRef, NewRun, NewStep, Run, RunRef, Step, StepId
+from pilothouse.records.runs import (
+    SCHEMA_VERSION,
+    Attempt,
+    AttemptRef,
+    NewRun,
+    NewStep,
+    Run,
+    RunName,
+    RunRef,
+    Step,
+    StepId,
+)
 from pilothouse.records.sessions import Entry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, RunState, Shutdown, StepState
 from pilothouse.records.values import (
@@ -77,6 +88,10 @@ def run_of(row: Row) -> Run:
         schema_version=row["schema_version"],
         requests=decode(row["requests"]),
     )
+
+
+def run_name_of(row: Row) -> RunName:
+    return RunName(RunRef(row["tenant"], row["id"]), row["number"], row["namespace"], row["workflow"])
 
 
 def step_rows(steps: Sequence[NewStep]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from pilothouse.records.events import EventType
-from pilothouse.records.runs import NewStep, RunRef
+from pilothouse.records.runs import NewStep, RunName, RunRef
 from pilothouse.records.states import RunState, StepState
 from pilothouse.records.values import Inline, ValueRefused
 from pilothouse.store.errors import NotFound
@@ -98,6 +98,22 @@ async def test_runs_are_listed_newest_first_and_by_what_was_asked(store: RunStor
     assert [run.ref for run in await store.runs(tenant, workflow="a")] == [third, first]
     assert [run.ref for run in await store.runs(tenant, unfinished=True)] == [second, first]
     assert [run.ref for run in await store.runs(limit=2)] == [third, second]
+
+
+async def test_runs_are_named_as_they_are_listed(store: RunStore) -> None:
+    ours, theirs = uuid4(), uuid4()
+    made = [
+        await store.create_run(new_run(tenant, workflow=name))
+        for tenant, name in ((ours, "a"), (ours, "b"), (theirs, "a"), (ours, "a"))
+    ]
+    first, second, foreign, last = (RunName(run.ref, run.number, run.namespace, run.workflow) for run in made)
+    await store.commit(last.ref, 1, Transition(run=RunClosing(RunState.SUCCEEDED)))
+    assert [run.number for run in (first, second, foreign, last)] == [1, 1, 1, 2]
+    assert list(await store.run_names(ours, limit=9)) == [last, second, first]
+    assert list(await store.run_names(ours, workflow="a", limit=9)) == [last, first]
+    assert list(await store.run_names(ours, limit=1)) == [last]
+    assert list(await store.run_names(unfinished=True, limit=9)) == [foreign, second, first]
+    assert list(await store.run_names(theirs, workflow="a", unfinished=True, limit=9)) == [foreign]
 
 
 async def test_runs_are_listed_by_the_name_of_their_namespace_whatever_its_tenant(store: RunStore) -> None:

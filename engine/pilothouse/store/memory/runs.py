@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from pilothouse.records.events import Event, EventType, NewEvent
-from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot, StepId
+from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunName, RunRef, Snapshot, StepId
 from pilothouse.records.sessions import Session
 from pilothouse.records.states import Shutdown, StepState
 from pilothouse.records.values import BlobRef
@@ -118,6 +118,12 @@ class MemoryRunStore:
             and not (unfinished and row["state"] != "Running")
         ]
         return [run_of(row) for row in found[:limit]]
+
+    async def run_names(
+        self, tenant: UUID | None = None, *, workflow: str | None = None, unfinished: bool = False, limit: int
+    ) -> Sequence[RunName]:
+        runs = await self.runs(tenant, workflow=workflow, unfinished=unfinished, limit=limit)
+        return [RunName(run.ref, run.number, run.namespace, run.workflow) for run in runs]
 
     async def attempts(self, run: RunRef) -> Sequence[Attempt]:
         rows = self._tables.runs[run].attempts.values() if run in self._tables.runs else ()

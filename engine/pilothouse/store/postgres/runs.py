@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.rows import DictRow
 
 from pilothouse.records.events import Event, EventType, NewEvent
-from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunRef, Snapshot
+from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunName, RunRef, Snapshot
 from pilothouse.records.sessions import Session
 from pilothouse.records.states import Shutdown
 from pilothouse.records.values import BlobRef, encode
@@ -38,7 +38,17 @@ from pilothouse.store.refusals import (
     no_run,
     not_carried,
 )
-from pilothouse.store.rows import attempt_of, blob_ref, event_of, event_row, run_of, run_row, step_of, step_rows
+from pilothouse.store.rows import (
+    attempt_of,
+    blob_ref,
+    event_of,
+    event_row,
+    run_name_of,
+    run_of,
+    run_row,
+    step_of,
+    step_rows,
+)
 from pilothouse.store.rules import plain, weaker_than
 from pilothouse.store.transitions import Transition
 
@@ -133,6 +143,13 @@ class PostgresRunStore:
         params = {"tenant": tenant, "namespace": namespace, "workflow": workflow, "limit": limit}
         rows = await self._fetch(name, params)
         return [run_of(row) for row in rows]
+
+    async def run_names(
+        self, tenant: UUID | None = None, *, workflow: str | None = None, unfinished: bool = False, limit: int
+    ) -> Sequence[RunName]:
+        params = {"tenant": tenant, "workflow": workflow, "limit": limit}
+        rows = await self._fetch("name_unfinished_runs" if unfinished else "name_runs", params)
+        return [run_name_of(row) for row in rows]
 
     async def attempts(self, run: RunRef) -> Sequence[Attempt]:
         return [attempt_of(row) for row in await self._fetch("list_attempts", run_params(run))]

@@ -27,6 +27,19 @@ WHERE (%(tenant)s::uuid IS NULL OR tenant = %(tenant)s)
   AND state = 'Running'
 ORDER BY created_at DESC, number DESC LIMIT %(limit)s;
 
+-- name: name_runs
+SELECT tenant, id, number, namespace, workflow FROM runs
+WHERE (%(tenant)s::uuid IS NULL OR tenant = %(tenant)s)
+  AND (%(workflow)s::text IS NULL OR workflow = %(workflow)s)
+ORDER BY created_at DESC, number DESC LIMIT %(limit)s;
+
+-- name: name_unfinished_runs
+SELECT tenant, id, number, namespace, workflow FROM runs
+WHERE (%(tenant)s::uuid IS NULL OR tenant = %(tenant)s)
+  AND (%(workflow)s::text IS NULL OR workflow = %(workflow)s)
+  AND state = 'Running'
+ORDER BY created_at DESC, number DESC LIMIT %(limit)s;
+
 -- name: list_attempts
 SELECT * FROM attempts WHERE tenant = %(tenant)s AND run = %(run)s
 ORDER BY created_at, path, index, fence;
