@@ -5,6 +5,7 @@ import re
 import pytest
 
 from e2e.chart.rendering import Object, Render, containers
+from pilothouse.gateway import server
 
 EVERYTHING = ("namespaces.served={team-a}", "imagePullSecrets[0].name=pull", "scheduling.priorityClassName=high")
 PODS = Render.of(*EVERYTHING).pods()
@@ -89,3 +90,11 @@ def test_services_lead_to_ports_of_the_pods_that_they_select() -> None:
         ]
         named = {port["name"] for container in containers(template["spec"]) for port in container["ports"]}
         assert {port["targetPort"] for port in service["spec"]["ports"]} <= named
+
+
+def test_a_gateway_serves_until_all_know_that_it_goes_and_then_ends_what_is_under_way() -> None:
+    pod = PODS["Deployment/pilothouse-gateway"]
+    [gateway] = containers(pod)
+    told = gateway["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert told >= 5
+    assert told + server._GRACE + server._FAREWELL < pod["terminationGracePeriodSeconds"]
