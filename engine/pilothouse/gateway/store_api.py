@@ -17,6 +17,7 @@ from pilothouse.gateway.answers import json_answer
 from pilothouse.gateway.bodies import Bodies
 from pilothouse.gateway.kubeapi import KubeApi
 from pilothouse.gateway.long import blob, paged
+from pilothouse.gateway.parsing import read_body
 from pilothouse.gateway.room import Room
 from pilothouse.gateway.tokens import LIFETIME
 from pilothouse.records.events import EventType, NewEvent
@@ -25,7 +26,7 @@ from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.ports import PagedAttemptStore, RunStore
 from pilothouse.store.remote import answers, requests
-from pilothouse.store.remote.wire import LIMITS, Fields, Misread, parse
+from pilothouse.store.remote.wire import LIMITS, Fields, Misread
 
 _OWN_EVENTS = frozenset({EventType.TURN_RECORDED, EventType.TOOL_STARTED, EventType.TOOL_FINISHED})
 """What the process of an attempt may tell of; everything else is the driver's to tell."""
@@ -73,12 +74,12 @@ def store_routes(store: RunStore, kube: KubeApi, room: Room) -> list[Route]:
 
 
 async def _open_session(caller: Caller, data: bytes) -> Response:
-    session = parse(data).uuid("session")
+    session = read_body(data).uuid("session")
     return await paged(caller.room, answers.SESSION, partial(caller.store.session_page, session))
 
 
 async def _append(caller: Caller, data: bytes) -> Response:
-    body = parse(data)
+    body = read_body(data)
     leaf = body.optional("leaf", body.uuid)
     entries, outcomes = requests.read_entries(body), requests.read_outcomes(body)
     written = await caller.store.append(body.uuid("session"), leaf, entries, caller.events(body), outcomes)
@@ -86,20 +87,20 @@ async def _append(caller: Caller, data: bytes) -> Response:
 
 
 async def _tool_calls(caller: Caller, data: bytes) -> Response:
-    body = parse(data)
+    body = read_body(data)
     read = partial(caller.store.call_page, body.uuid("session"), body.uuid("turn"))
     return await paged(caller.room, answers.CALLS, read)
 
 
 async def _intend(caller: Caller, data: bytes) -> Response:
-    body = parse(data)
+    body = read_body(data)
     call = requests.read_call(body.fields("call"))
     row = await caller.store.intend(body.uuid("session"), call, caller.events(body))
     return json_answer(answers.intended_answer(row))
 
 
 async def _record(caller: Caller, data: bytes) -> Response:
-    body = parse(data)
+    body = read_body(data)
     outcome = requests.read_outcome(body.fields("outcome"))
     result = await caller.store.record(body.uuid("session"), outcome, caller.events(body))
     return json_answer(answers.recorded_answer(result))
@@ -110,11 +111,11 @@ async def _put_blob(caller: Caller, data: bytes) -> Response:
 
 
 async def _get_blob(caller: Caller, data: bytes) -> Response:
-    return await blob(partial(caller.store.blob_piece, parse(data).text("digest")))
+    return await blob(partial(caller.store.blob_piece, read_body(data).text("digest")))
 
 
 async def _finish(caller: Caller, data: bytes) -> Response:
-    state, outputs, failure = requests.read_end(parse(data))
+    state, outputs, failure = requests.read_end(read_body(data))
     if state not in _OWN_ENDS:
         raise Misread(f"`state` must be one of {', '.join(sorted(_OWN_ENDS))}")
     await caller.store.finish(state, outputs, failure)
