@@ -8,7 +8,7 @@ from pilothouse.store.faults import Point, faulty
 from pilothouse.store.ports import RunStore
 from pilothouse_operator.kube.port import Kube
 
-WRITES = frozenset({"create", "patch", "delete"})
+WRITES = frozenset({"create", "patch", "set_status", "delete"})
 
 
 class Crash(BaseException):

@@ -23,7 +23,7 @@ POINTS = [
     "create pods",
     "carry",
     "patch pods",
-    "patch workflows",
+    "set_status workflows",
     "put_blob",
     "commit:StepSucceeded",
     "delete pods",
