@@ -23,7 +23,9 @@ METADATA = frozenset(
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 # Special by IANA's registries, and yet global to the `ipaddress` of some of the Pythons supported.
-_SPECIAL = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "5f00::/16")))
+_SPECIAL = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "192.88.99.0/24", "64:ff9b:1::/48", "2002::/16", "5f00::/16"))
+)
 
 
 @dataclass(frozen=True, slots=True)
