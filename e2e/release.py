@@ -14,6 +14,24 @@ NAME = "pilothouse"
 _INSTALL_LIMIT = 240
 """Seconds within which an install must work, its own check included."""
 
+_SQL = """
+import json, os, sys, time
+import psycopg
+
+def connection(until):
+    # A new connection may be refused for a moment, while the node takes in that Pods came or went.
+    try:
+        return psycopg.connect(os.environ["PILOTHOUSE_DSN"])
+    except psycopg.OperationalError:
+        if time.monotonic() > until:
+            raise
+    time.sleep(0.2)
+    return connection(until)
+
+rows = connection(time.monotonic() + 10).execute(sys.argv[1], sys.argv[2:] or None).fetchall()
+print(json.dumps([[None if v is None else str(v) for v in row] for row in rows]))
+"""
+
 
 @dataclass(frozen=True)
 class Release:
@@ -51,20 +69,20 @@ class Release:
                 "wait", "--for=delete", "pod", f"--selector={self._selector(component)}", "--timeout=60s", timeout=70
             )
 
+    def settle(self) -> None:
+        """Returns once the newest Pods of all Deployments have taken the place of the ones before."""
+        for component in ("operator", "gateway"):
+            target = f"deployment/{self.name}-{component}"
+            self.own("rollout", "status", target, "--timeout=120s", timeout=130)
+
     def pods(self, component: str) -> Sequence[dict[str, Any]]:
         """The Pods of a component."""
         return self.own.items("pods", f"--selector={self._selector(component)}")
 
     def sql(self, query: str, *values: str) -> list[list[str]]:
         """The rows that a query of the release's database gives, each value as text. `values` are for its `%s`."""
-        program = (
-            "import json, os, psycopg;"
-            "store = psycopg.connect(os.environ['PILOTHOUSE_DSN']);"
-            "rows = store.execute(os.sys.argv[1], os.sys.argv[2:] or None).fetchall();"
-            "print(json.dumps([[None if v is None else str(v) for v in row] for row in rows]))"
-        )
         pod = self.pods("operator")[0]["metadata"]["name"]
-        rows: list[list[str]] = json.loads(self.own("exec", pod, "--", "python", "-I", "-c", program, query, *values))
+        rows: list[list[str]] = json.loads(self.own("exec", pod, "--", "python", "-I", "-c", _SQL, query, *values))
         return rows
 
     def _selector(self, component: str) -> str:

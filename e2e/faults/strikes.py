@@ -33,6 +33,7 @@ class Strikes:
             self.cluster.kill(part)
         for part in node:
             self.cluster.start(part)
+        until(self._answers, "the API server answers again")
 
     def _killed(self, part: str) -> bool:
         """Not so while its Pods are not known to run, or when one that is known to has just died."""

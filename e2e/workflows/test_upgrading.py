@@ -56,7 +56,9 @@ def _left(kubectl: Kubectl, kinds: str) -> list[str]:
 
 
 def _uids(release: Release, component: str) -> set[str]:
-    return {pod["metadata"]["uid"] for pod in release.pods(component)}
+    """Of the Pods that are there to stay."""
+    pods = (pod["metadata"] for pod in release.pods(component))
+    return {metadata["uid"] for metadata in pods if "deletionTimestamp" not in metadata}
 
 
 def _wait_for_others(release: Release, component: str, than: set[str]) -> None:
@@ -97,6 +99,7 @@ def test_a_run_goes_on_through_an_upgrade_and_repeats_nothing(
 def test_another_volume_than_the_one_there_is_refused_before_anything_changes(
     release: Release, value: str, refusal: str
 ) -> None:
+    release.settle()
     before = [_uids(release, component) for component in ("postgres", "operator", "gateway")]
     with pytest.raises(ClusterError, match=refusal):
         release.install("operator.resources.limits.memory=500Mi", value)
