@@ -61,9 +61,8 @@ class Release:
 
     def scale(self, component: str, replicas: int) -> None:
         """Scales a Deployment of the release, and waits until it is so."""
-        target = f"deployment/{self.name}-{component}"
-        self.own("scale", target, f"--replicas={replicas}")
-        self.own("rollout", "status", target, "--timeout=120s", timeout=130)
+        self.own("scale", f"deployment/{self.name}-{component}", f"--replicas={replicas}")
+        self._rolled_out(component)
         if replicas == 0:
             self.own(
                 "wait", "--for=delete", "pod", f"--selector={self._selector(component)}", "--timeout=60s", timeout=70
@@ -72,8 +71,10 @@ class Release:
     def settle(self) -> None:
         """Returns once the newest Pods of all Deployments have taken the place of the ones before."""
         for component in ("operator", "gateway"):
-            target = f"deployment/{self.name}-{component}"
-            self.own("rollout", "status", target, "--timeout=120s", timeout=130)
+            self._rolled_out(component)
+
+    def _rolled_out(self, component: str) -> None:
+        self.own("rollout", "status", f"deployment/{self.name}-{component}", "--timeout=120s", timeout=130)
 
     def pods(self, component: str) -> Sequence[dict[str, Any]]:
         """The Pods of a component."""
