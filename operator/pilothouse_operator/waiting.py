@@ -43,4 +43,4 @@ def _sources(pod: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sentence(reason: str, message: str) -> str:
-    return f"{reason}: {message}"[:500] if message else reason
+    return f"{reason}: {message.strip()}"[:500] if message else reason
