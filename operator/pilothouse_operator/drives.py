@@ -86,7 +86,7 @@ class Drives:
                 store=self.store,
                 epoch=self.epoch,
                 owner=Owner(run.namespace, run.workflow, str(run.workflow_uid)),
-                pods=lambda namespace, name: self.objects.get("Pod", namespace, name),
+                objects=self.objects,
                 wake=wake,
                 memory=memory,
             ),

@@ -26,6 +26,7 @@ from pilothouse_operator.kube.errors import AlreadyExists, Changed, Refused
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import PODS
 from pilothouse_operator.names import ATTEMPT, Owner, pod_name
+from pilothouse_operator.objects import Objects, key_of
 from pilothouse_operator.outcome import Seen, Stop, see
 from pilothouse_operator.pods import GATE, GRACE, IMAGE, STOP, STOP_SECONDS, Ground
 from pilothouse_operator.waiting import unmounted
@@ -58,14 +59,14 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the executors of one run share. `pods` gives a Pod as it was last seen; `wake` asks for another look after
-    some seconds."""
+    """What the executors of one run share. `objects` has Pods as they were last seen; `wake` asks for another look
+    after some seconds."""
 
     kube: Kube
     store: RunStore
     epoch: int
     owner: Owner
-    pods: Callable[[str, str], Object | None]
+    objects: Objects
     wake: Callable[[float], None]
     memory: Memory = field(default_factory=Memory)
 
@@ -114,7 +115,7 @@ class PodExecutor:
     async def start(self, attempt: Attempt, work: Work) -> None:
         memory = self._around.memory
         try:
-            pod = await self._pod(attempt, fresh=True) or await self._create(attempt, work)
+            pod = await self._create(attempt, work)
         except Held as held:
             memory.held[attempt.ref.attempt] = str(held)
             return
@@ -149,7 +150,7 @@ class PodExecutor:
 
     async def forget(self, attempt: Attempt) -> None:
         if (pod := await self._pod(attempt)) is not None:
-            await self._delete(pod)
+            await self._delete(pod, at_once=self._see(attempt, pod).ended)
         self._around.memory.forget(attempt.ref.attempt)
 
     async def close(self) -> None:
@@ -158,7 +159,7 @@ class PodExecutor:
     async def _pod(self, attempt: Attempt, fresh: bool = False) -> Object | None:
         """The attempt's own Pod; None where there is none, or where another one has its name."""
         namespace, name = self._around.owner.namespace, pod_name(self._around.owner.name, attempt)
-        pod = None if fresh else self._around.pods(namespace, name)
+        pod = None if fresh else self._around.objects.get(PODS.kind, namespace, name)
         pod = pod or await self._around.kube.get(PODS, namespace, name)
         return pod if pod is not None and self._is_of(pod, attempt) else None
 
@@ -175,11 +176,14 @@ class PodExecutor:
         return ours and "deletionTimestamp" not in metadata
 
     async def _create(self, attempt: Attempt, work: Work) -> Object:
+        """The attempt's Pod, also where a start that was cut off has made it already."""
         manifest = await self.manifest(attempt, work)
         namespace = self._around.owner.namespace
         try:
             return await self._around.kube.create(PODS, namespace, manifest)
         except AlreadyExists:
+            if (there := await self._pod(attempt, fresh=True)) is not None:
+                return there
             raise Held(f"another Pod has the name {manifest['metadata']['name']}; delete it") from None
         except Refused as error:
             raise _refusal(error) from None
@@ -218,10 +222,15 @@ class PodExecutor:
         except Changed:
             return  # it is another Pod by now: the next look finds ours gone
 
-    async def _delete(self, pod: Object) -> None:
+    async def _delete(self, pod: Object, at_once: bool = False) -> None:
+        """`at_once`: there is nothing left for a kubelet to end. What it says of the Pod is then news to nobody, and
+        nobody is told."""
         metadata = pod["metadata"]
         if "deletionTimestamp" not in metadata:
-            await self._around.kube.delete(PODS, metadata["namespace"], metadata["name"], metadata["uid"])
+            key = key_of(PODS, pod)
+            await self._around.kube.delete(PODS, key.namespace, key.name, metadata["uid"], at_once=at_once)
+            if at_once:
+                self._around.objects.forget(key, metadata["uid"])
 
     def _stop_unstarted(self, attempt: Attempt, failure: Failure | None) -> None:
         self._around.memory.stopped[attempt.ref.attempt] = failure

@@ -30,15 +30,22 @@ class Objects:
     _pods_of: defaultdict[str, dict[Key, Object]] = field(default_factory=lambda: defaultdict(dict))
     _last: dict[str, float] = field(default_factory=dict)
 
-    def see(self, resource: Resource, change: str | None, body: Mapping[str, Any]) -> Key:
-        """Takes in an event of a watch. `change` is `DELETED`, another word, or None from a list. Events of two objects
-        of one name may come in any order, so an older one changes nothing."""
+    def see(self, resource: Resource, change: str | None, body: Mapping[str, Any]) -> bool:
+        """Takes in an event of a watch; whether it is news. `change` is `DELETED`, another word, or None from a list.
+        Events of two objects of one name may come in any order, so an older one changes nothing."""
         obj = dict(body)
         key = key_of(resource, obj)
+        known = self._by_key.get(key)
         self._last[resource.kind] = time.monotonic()
-        if _newer(obj, self._by_key.get(key)):
+        if _newer(obj, known):
             self.correct(resource, key, None if change == "DELETED" else obj)
-        return key
+        return change == "DELETED" or known is None or _version(obj) != _version(known)
+
+    def wrote_status(self, resource: Resource, before: Object, after: Object) -> None:
+        """Takes in the object as it is after a write of its status. An event that shows no more than that is no news;
+        where something else has changed as well, it still is."""
+        if _without_status(before) == _without_status(after):
+            self.correct(resource, key_of(resource, after), after)
 
     def correct(self, resource: Resource, key: Key, obj: Object | None) -> None:
         """Takes in the object as the API server has it now; None where there is none."""
@@ -80,6 +87,17 @@ def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
 
 def _owners(pod: Mapping[str, Any]) -> Iterable[str]:
     return [owner["uid"] for owner in pod["metadata"].get("ownerReferences", [])]
+
+
+def _version(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["uid"], obj["metadata"].get("resourceVersion", "")
+
+
+def _without_status(obj: Object) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "resourceVersion"}
+    managers = [entry for entry in metadata.get("managedFields", []) if entry.get("subresource") != "status"]
+    rest = {name: value for name, value in obj.items() if name != "status"}
+    return {**rest, "metadata": {**metadata, "managedFields": managers}}
 
 
 def _newer(obj: Object, known: Object | None) -> bool:

@@ -64,7 +64,9 @@ class Operator:
         if resource is PODS:
             self._see_pod(change, body)
             return
-        key = self.objects.see(resource, change, body)
+        if not self.objects.see(resource, change, body):
+            return
+        key = key_of(resource, body)
         self.queue.add(key)
         if resource.kind == "Agent":  # a Workflow may wait for it
             for obj in self.objects.all("Workflow", key.namespace):

@@ -64,6 +64,13 @@ class Seen:
         return self.phase in ("Succeeded", "Failed") or self.terminated is not None
 
     @property
+    def ended(self) -> bool:
+        """Its kubelet says of every container that it has ended."""
+        status = self.pod.get("status", {})
+        states = [*status.get("containerStatuses", []), *status.get("initContainerStatuses", [])]
+        return bool(states) and all("terminated" in each.get("state", {}) for each in states)
+
+    @property
     def gated(self) -> bool:
         """It cannot have run: the operator has yet to let it."""
         return any(gate["name"] == GATE for gate in self.pod["spec"].get("schedulingGates", []))

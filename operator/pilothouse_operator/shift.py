@@ -56,7 +56,7 @@ class Shift:
         metrics: Metrics,
     ) -> "Shift":
         """A shift under the leadership with that epoch."""
-        intake, statuses = Intake(kube, evaluator), StatusWriter(kube)
+        intake, statuses = Intake(kube, evaluator), StatusWriter(kube, objects)
         drives = Drives(kube, store, evaluator, objects, settings, installation, epoch)
         again: Callable[[Key, float], None] = queue.add
         workflows = Workflows(kube, store, objects, intake, drives, statuses, again, metrics.ended)

@@ -11,6 +11,7 @@ from pilothouse.api import conditions as c
 from pilothouse_operator.kube.errors import Changed, Refused
 from pilothouse_operator.kube.port import Kube, Object
 from pilothouse_operator.kube.resources import EVENTS, Resource
+from pilothouse_operator.objects import Objects
 from pilothouse_operator.verdict import timestamp
 from pilothouse_operator.workflowstatus import differs
 
@@ -51,6 +52,7 @@ class StatusWriter:
     """Remembers what it wrote last, by UID, for the watch may lag behind."""
 
     kube: Kube
+    objects: Objects
     _written: dict[str, _Written] = field(default_factory=dict)
 
     async def write(self, resource: Resource, obj: Object, status: Mapping[str, Any], *, urgent: bool) -> float:
@@ -87,7 +89,10 @@ class StatusWriter:
             )
         except Changed:
             return False  # deleted, and created anew under the same name
-        return found is not None
+        if found is None:
+            return False
+        self.objects.wrote_status(resource, obj, found)
+        return True
 
     async def _tell(
         self, resource: Resource, obj: Object, before: Mapping[str, Any], status: Mapping[str, Any]

@@ -200,6 +200,17 @@ class KubeConformance:
         assert await place.kube.delete(PODS, place.namespace, "p", uid(made), version(made)) is True
         assert await place.kube.get(PODS, place.namespace, "p") is None
 
+    async def test_a_pod_that_a_node_has_stays_until_it_is_ended_unless_it_is_to_go_at_once(self, place: Place) -> None:
+        pod = gated(nodeName="there-is-no-such-node")
+        del pod["spec"]["schedulingGates"]
+        made = await place.kube.create(PODS, place.namespace, pod)
+        assert await place.kube.delete(PODS, place.namespace, "p", uid(made)) is True
+        found = await place.kube.get(PODS, place.namespace, "p")
+        assert found is not None
+        assert "deletionTimestamp" in found["metadata"]
+        assert await place.kube.delete(PODS, place.namespace, "p", uid(made), at_once=True) is True
+        assert await place.kube.get(PODS, place.namespace, "p") is None
+
     async def test_of_a_pod_little_can_be_changed(self, place: Place) -> None:
         await place.kube.create(PODS, place.namespace, gated())
         patch = {"metadata": {"annotations": {"a": "1"}}, "spec": {"activeDeadlineSeconds": 5}}

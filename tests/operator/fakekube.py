@@ -103,14 +103,16 @@ class FakeKube:
             raise Refused(f'{resource.kind} "{name}" is invalid: {wrong}')
         return self._keep(place, changed, known)
 
-    async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, uid: str, version: str = "", *, at_once: bool = False
+    ) -> bool:
         self._write("delete", resource, namespace, name, {"uid": uid, "version": version})
         known = self._objects.get((resource, namespace, name))
         if known is None or known["metadata"]["uid"] != uid:
             return known is None or not version
         if version and known["metadata"]["resourceVersion"] != version:
             return False
-        if resource is PODS and _lingers(known):
+        if resource is PODS and _lingers(known) and not at_once:
             self._mark((resource, namespace, name), known)
         else:
             self.remove(resource, namespace, name)

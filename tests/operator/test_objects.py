@@ -1,5 +1,6 @@
 """What the watches have shown, whatever order their events came in."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def version(objects: Objects) -> str | None:
 
 @pytest.mark.parametrize("change", [None, "ADDED", "MODIFIED"])
 def test_an_object_that_was_seen_is_known(objects: Objects, change: str | None) -> None:
-    assert objects.see(WORKFLOWS, change, obj()) == KEY
+    assert objects.see(WORKFLOWS, change, obj())
     assert version(objects) == "u1 5"
     assert objects.get("Workflow", "team-b", "hello") is None
     assert objects.get("Agent", "team-a", "hello") is None
@@ -59,6 +60,52 @@ def test_an_event_changes_what_is_known_unless_it_is_older(
     for change, body in events:
         objects.see(WORKFLOWS, change, body)
     assert version(objects) == known
+
+
+def test_an_event_is_news_unless_all_it_shows_is_known(objects: Objects) -> None:
+    assert objects.see(WORKFLOWS, None, obj("5"))
+    assert not objects.see(WORKFLOWS, None, obj("5"))
+    assert objects.see(WORKFLOWS, "MODIFIED", obj("6"))
+    assert objects.see(WORKFLOWS, "ADDED", obj("6", "u2"))
+    assert objects.see(WORKFLOWS, "DELETED", obj("6", "u2"))
+    assert objects.see(WORKFLOWS, "DELETED", obj("6", "u2"))
+
+
+def written(version: str, **more: Any) -> dict[str, Any]:
+    """The object after its status was written."""
+    managers = [{"manager": "kubectl", "time": "1"}, {"manager": "us", "subresource": "status", "time": version}]
+    return {**obj(version, managedFields=managers), "status": {"version": version}, **more}
+
+
+def test_a_status_that_was_written_is_no_news(objects: Objects) -> None:
+    objects.see(WORKFLOWS, None, before := written("5"))
+    objects.wrote_status(WORKFLOWS, before, written("6"))
+    assert version(objects) == "u1 6"
+    assert not objects.see(WORKFLOWS, "MODIFIED", written("6"))
+    assert objects.see(WORKFLOWS, "MODIFIED", written("7"))
+
+
+def _labelled(body: dict[str, Any]) -> None:
+    body["metadata"]["labels"] = {"a": "b"}
+
+
+def _applied(body: dict[str, Any]) -> None:
+    body["metadata"]["managedFields"][0]["time"] = "2"
+
+
+def _respecified(body: dict[str, Any]) -> None:
+    body["spec"] = {"suspend": True}
+
+
+@pytest.mark.parametrize("edit", [_labelled, _applied, _respecified])
+def test_what_else_has_changed_with_a_status_is_news(objects: Objects, edit: Callable[[dict[str, Any]], None]) -> None:
+    """The event of that change is older than the answer to the write, and may come after it."""
+    objects.see(WORKFLOWS, None, before := written("5"))
+    edit(changed := written("6"))
+    edit(after := written("7"))
+    objects.wrote_status(WORKFLOWS, before, after)
+    assert objects.see(WORKFLOWS, "MODIFIED", changed)
+    assert objects.see(WORKFLOWS, "MODIFIED", after)
 
 
 def test_what_the_api_server_says_counts_whatever_was_seen(objects: Objects) -> None:

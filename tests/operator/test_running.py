@@ -1,9 +1,12 @@
 """A Workflow from its application to its verdict: what runs, what is written, and what is seen."""
 
+from typing import Any
+
 import pytest
 
 from pilothouse.records.values import DEPTH_LIMIT
 from pilothouse.store.errors import Conflict
+from pilothouse_operator.kube.port import Object
 from pilothouse_operator.kube.resources import AGENTS, EVENTS, PACKS, PODS, WORKFLOWS
 from tests.api.samples import full
 from tests.operator.desk import NAMESPACE, Desk, command, invocation
@@ -53,6 +56,36 @@ async def test_watches_that_lag_behind_cost_no_write(desk: Desk) -> None:
                 desk.kubelet.end("a", framed())
     assert desk.condition("Ready") == ("True", "Succeeded")
     assert desk.writes() == SIX
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ([], 0),
+        ([{"name": "files", "state": {"terminated": {"exitCode": 0}}}], 0),
+        ([{"name": "sandbox", "state": {"running": {}}}], 1),
+    ],
+)
+async def test_a_pod_goes_at_once_when_all_its_containers_have_ended(
+    desk: Desk, others: list[dict[str, Any]], left: int
+) -> None:
+    """A kubelet says that they have before it says it of the Pod, and would take a second more to let it go."""
+    await desk.begin()
+    desk.workflow()
+    await desk.settle()
+    desk.kubelet.start("a")
+    name = desk.kubelet.pod("a")["metadata"]["name"]
+    desk.fake.logs[NAMESPACE, name, "main"] = framed()
+
+    def end(pod: Object) -> None:
+        pod["status"]["containerStatuses"] = [{"name": "main", "state": {"terminated": {"exitCode": 0}}}]
+        pod["status"]["initContainerStatuses"] = others
+
+    desk.fake.change(PODS, NAMESPACE, name, end)
+    await desk.settle()
+    assert desk.condition("Finished") == ("True", "Succeeded")
+    pods = desk.kubelet.pods("a")
+    assert ["deletionTimestamp" in pod["metadata"] for pod in pods] == [True] * left
 
 
 async def test_a_finished_workflow_is_left_alone(desk: Desk) -> None:

@@ -8,6 +8,7 @@ import pytest
 from pilothouse_operator.kube.errors import ApiUnavailable, Refused
 from pilothouse_operator.kube.port import Object
 from pilothouse_operator.kube.resources import EVENTS, WORKFLOWS
+from pilothouse_operator.objects import Objects
 from pilothouse_operator.statuswriter import KEPT, PAUSE, StatusWriter
 from tests.operator.clock import Clock
 from tests.operator.fakekube import FakeKube
@@ -22,7 +23,7 @@ def kube() -> FakeKube:
 
 @pytest.fixture
 def writer(kube: FakeKube, clock: Clock) -> StatusWriter:
-    return StatusWriter(kube)
+    return StatusWriter(kube, Objects())
 
 
 def made(kube: FakeKube, name: str = "hello") -> Object:

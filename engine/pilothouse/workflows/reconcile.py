@@ -84,8 +84,9 @@ class Reconciler:
         return self._executors[self._plan.steps[step].kind]
 
     async def run_pass(self, controls: Controls | None = None) -> Pass:
-        """Decides and acts until nothing is due or its share of time is over, but for one action at least, under the
-        definition's controls where none are given. Raises Deposed where another leader has taken the run."""
+        """Decides and acts until nothing is due or its share of time is over, but for one action at least and for the
+        run's end, under the definition's controls where none are given. Raises Deposed where another leader has taken
+        the run."""
         plan = self._plan.under(controls) if controls else self._plan
         end = float("inf")
         while True:
@@ -94,7 +95,7 @@ class Reconciler:
             seen = _with_endings(snapshot, endings)
             actions = decide(plan, seen)
             due = _first_due(actions)
-            if not due or self._clock() >= end:
+            if not due or (self._clock() >= end and not _closes(due)):
                 await self._stop_and_start(actions, seen)
                 return Pass(seen, 0.0 if due else _wake_in(actions, seen.now))
             end = min(end, self._clock() + SHARE)
@@ -275,6 +276,10 @@ def _first_due(actions: Sequence[Action]) -> list[Action]:
     """What changes rows. What settles goes first and alone: it may forbid what would begin."""
     settling: list[Action] = [action for action in actions if isinstance(action, Settle | Retry | Restart)]
     return settling or [action for action in actions if isinstance(action, Begin | Close)]
+
+
+def _closes(due: Sequence[Action]) -> bool:
+    return isinstance(due[0], Close)
 
 
 def _wake_in(actions: Sequence[Action], now: datetime) -> float | None:

@@ -93,9 +93,12 @@ class KubeClient:
         headers = {"Content-Type": f"application/{kind}+json"}
         return await self._found("PATCH", path, content=json.dumps(patch).encode(), headers=headers)
 
-    async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, uid: str, version: str = "", *, at_once: bool = False
+    ) -> bool:
         conditions = {"uid": uid} | ({"resourceVersion": version} if version else {})
-        options = {"preconditions": conditions, "propagationPolicy": "Background"}
+        options: dict[str, Any] = {"preconditions": conditions, "propagationPolicy": "Background"}
+        options |= {"gracePeriodSeconds": 0} if at_once else {}
         try:
             await self._found("DELETE", resource.path(namespace, name), json=options)
         except Changed:

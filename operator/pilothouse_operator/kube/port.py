@@ -40,9 +40,12 @@ class Kube(Protocol):
         object. Raises Changed where the name belongs to an object with another UID."""
         ...
 
-    async def delete(self, resource: Resource, namespace: str, name: str, uid: str, version: str = "") -> bool:
+    async def delete(
+        self, resource: Resource, namespace: str, name: str, uid: str, version: str = "", *, at_once: bool = False
+    ) -> bool:
         """Deletes the object if it is the one with that UID and, where one is given, that resource version. False
-        where it has changed since; an object that is not there is deleted already."""
+        where it has changed since; an object that is not there is deleted already. A Pod that a kubelet has stays until
+        the kubelet has ended it, unless it is to go `at_once`."""
         ...
 
     async def log(self, namespace: str, pod: str, container: str) -> bytes | None:

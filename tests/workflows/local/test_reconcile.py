@@ -199,6 +199,7 @@ async def test_a_long_run_gives_others_their_turn_and_hears_what_was_asked_meanw
     assert await succeeded(Controls()) == (2, 0.0)
     assert await succeeded(Controls(suspend=True)) == (2, None)
     assert await succeeded(Controls()) == (3, 0.0)
+    assert await succeeded(Controls()) == (4, None), "nobody waits another turn for the run's end alone"
 
 
 FINAL = {

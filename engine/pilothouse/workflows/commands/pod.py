@@ -3,16 +3,14 @@
     python -m pilothouse.workflows.commands.pod run SPEC    lay the files and run; frames go to standard output
     python -m pilothouse.workflows.commands.pod lay SPEC    only lay them, for a container of the user's own image
 
-SPEC is a file with the JSON of a `Spec`. Standard library only, as it is loaded before each command.
+SPEC is a file with the JSON of a `Spec`. Standard library only, and of it only what loads fast: see `frames`.
 """
 
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 from pilothouse.workflows.commands import entrypoint, frames
 from pilothouse.workflows.commands.files import FileRefused, lay
@@ -28,21 +26,20 @@ OUTPUT = "/tmp/pilothouse-output.json"  # noqa: S108 - the Pod's own
 """What the command knows as $PILOTHOUSE_OUTPUT."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(NamedTuple):
     """What to run. `timeout` is in seconds. By path, `files` holds texts and `secret_files` where each Secret is."""
 
     argv: Sequence[str]
     timeout: float | None = None
     confined: bool = False
-    files: Mapping[str, str] = field(default_factory=dict)
-    secret_files: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = {}
+    secret_files: Mapping[str, str] = {}
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return self._asdict()
 
     @classmethod
-    def from_json(cls, body: Mapping[str, Any]) -> Self:
+    def from_json(cls, body: Mapping[str, Any]) -> "Spec":
         return cls(**body)
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
@@ -50,10 +47,15 @@ class Spec:
         for path, text in self.files.items():
             yield path, text.encode("utf-8", "surrogatepass")
         for path, source in self.secret_files.items():
-            yield path, Path(source).read_bytes()
+            yield path, read(source)
 
 
-def lay_files(spec: Spec, work: Path) -> str:
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def lay_files(spec: Spec, work: str) -> str:
     """What keeps the files from being laid; nothing where all are there."""
     try:
         for path, data in spec.contents():
@@ -65,10 +67,10 @@ def lay_files(spec: Spec, work: Path) -> str:
 
 def run(spec: Spec) -> None:
     """Runs the command in this process's directory; its frames go to standard output."""
-    work = Path.cwd()
+    work = os.getcwd()
     body = {
         "argv": list(spec.argv),
-        "cwd": str(work),
+        "cwd": work,
         "timeout": spec.timeout,
         "output": os.environ["PILOTHOUSE_OUTPUT"],
         "confined": spec.confined,
@@ -82,10 +84,10 @@ def run(spec: Spec) -> None:
 
 
 def main(verb: str, path: str) -> None:
-    spec = Spec.from_json(json.loads(Path(path).read_bytes()))
+    spec = Spec.from_json(json.loads(read(path)))
     if verb == "run":
         run(spec)
-    elif problem := lay_files(spec, Path.cwd()):
+    elif problem := lay_files(spec, os.getcwd()):
         sys.exit(problem)
 
 

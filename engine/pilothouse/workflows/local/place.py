@@ -77,7 +77,7 @@ class Place:
 
     def _lay(self, name: str, text: str) -> None:
         try:
-            lay(self.work, name, text.encode("utf-8", "surrogatepass"))
+            lay(str(self.work), name, text.encode("utf-8", "surrogatepass"))
         except FileRefused as error:
             raise Failed(FailureCode.INP, str(error)) from None
 
