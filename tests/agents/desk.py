@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 
 from pilothouse.records.events import Event, NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef, NewRun, NewStep, RunRef, StepId
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, StepState
@@ -97,9 +98,9 @@ class DyingStore:
         if number == self._at:
             raise Killed
 
-    async def open_session(self, session: UUID) -> Session:
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
         async with self._write("open"):
-            return await self._store.open_session(session)
+            return await self._store.open_session(session, name)
 
     async def append(
         self,
@@ -108,12 +109,20 @@ class DyingStore:
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         role = entries[0].body.get("message", {}).get("role", entries[0].type)
         async with self._write(f"append {role}"):
-            written = await self._store.append(session, leaf, entries, events, outcomes)
+            written = await self._store.append(session, leaf, entries, events, outcomes, consumed)
             self.recorded |= {outcome.message["toolCallId"] for outcome in outcomes}
             return written
+
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        return await self._store.queued(session)
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        async with self._write("clear"):
+            return await self._store.clear(session, queues, id)
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         async with self._write("intend"):

@@ -135,7 +135,9 @@ async def test_a_tool_that_fails_the_task_leaves_its_call_open_and_the_results_b
     result = await run(desk, model, ATool(work=work, execution_mode=mode))
     assert (reason(result), model.calls) == ("F-UNK OutcomeUnknown", 1)
     turn = next(entry for entry in (await desk.stored()).entries if "assistant" in str(entry.body)).id
-    rows = await (await desk.attempt()).tool_calls(desk.session, turn)
+    reader = await desk.attempt()
+    await reader.open_session(desk.session)
+    rows = await reader.tool_calls(desk.session, turn)
     assert sorted(ended) == (["A", "C"] if mode == "parallel" else ["A"])
     assert [(row.call, row.result is not None) for row in rows] == [("A", True), ("B", False), ("C", True)][: len(rows)]
 

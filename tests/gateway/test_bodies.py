@@ -23,6 +23,8 @@ def test_small_requests_take_8_mib_and_those_with_values_72() -> None:
     assert {name: limit // MiB for name, limit in LIMITS.items()} == {
         "open_session": 8,
         "append": 72,
+        "queued": 8,
+        "clear": 8,
         "tool_calls": 8,
         "intend": 72,
         "record": 72,

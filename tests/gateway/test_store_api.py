@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 
 from pilothouse.gateway import tokens
 from pilothouse.gateway.tokens import Bearer
+from pilothouse.records.queues import QueueName
 from pilothouse.records.states import AttemptState
 from pilothouse.store.errors import StoreUnavailable, StoreUnusable
 from pilothouse.store.remote.wire import LIMITS
 from tests.gateway.desk import Desk, carried_attempt
 from tests.store.samples import BUILD, TEST, everything, message, open_attempt, replaced, tool_call, with_turn
 
-SESSION, TURN = UUID(int=7), UUID(int=8)
+SESSION, TURN, ITEM = UUID(int=7), UUID(int=8), UUID(int=10)
 EVENT = {"type": "TurnRecorded", "path": "build", "index": 0, "data": {}}
 CALL = {"turn": str(TURN), "ordinal": 1, "call": "c", "tool": "t", "arguments": "e30=", "idempotent": False}
 OUTCOME = {"turn": str(TURN), "ordinal": 0, "message": {}, "is_error": False}
@@ -35,7 +36,10 @@ GOOD: dict[str, dict[str, Any]] = {
         "entries": [ENTRY],
         "events": [EVENT],
         "outcomes": [OUTCOME],
+        "consumed": [str(ITEM)],
     },
+    "queued": {"session": str(SESSION)},
+    "clear": {"session": str(SESSION), "queues": ["steer", "followUp"], "id": str(UUID(int=11))},
     "tool_calls": {"session": str(SESSION), "turn": str(TURN)},
     "intend": {"session": str(SESSION), "call": CALL, "events": [EVENT]},
     "record": {"session": str(SESSION), "outcome": OUTCOME, "events": [EVENT]},
@@ -53,6 +57,7 @@ async def prepared(desk: Desk) -> str:
     await direct.open_session(SESSION)
     await direct.append(SESSION, None, [replace(message(), id=TURN)])
     await direct.intend(SESSION, tool_call(TURN))
+    await desk.store.session_store().enqueue(desk.ref.run.tenant, SESSION, QueueName.NEXT_TURN, {}, ITEM)
     return await desk.token()
 
 

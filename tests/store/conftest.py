@@ -34,6 +34,7 @@ _WITHOUT_ATTEMPT_STORES = {
     "test_leadership",
     "test_pages",
     "test_runs",
+    "test_session_store",
     "test_shutdown",
     "test_transitions",
 }

@@ -1,13 +1,14 @@
 """An attempt whose connection to its store loses what a test says, and its store made patient."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from uuid import UUID
 
 import pytest
 
 from pilothouse.records.events import EventType, NewEvent
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import NewToolCall, ToolOutcome
 from pilothouse.records.states import AttemptState
@@ -15,7 +16,7 @@ from pilothouse.store.errors import StoreUnavailable
 from pilothouse.store.faults import Point, faulty
 from pilothouse.store.patient import Outages, patient
 from pilothouse.store.ports import AttemptStore, RunStore
-from tests.store.samples import BUILD, TEST, created, message, open_attempt, tool_call, with_turn
+from tests.store.samples import BUILD, created, message, open_attempt, successor, tool_call, with_turn
 
 MARK = NewEvent(EventType.TOOL_FINISHED, BUILD, {"told": "once"})
 """The event that goes with each write."""
@@ -77,9 +78,15 @@ class Desk:
         """How often the event of the write was written."""
         return sum(event.data == MARK.data for event in await self.store.events(self.ref.run))
 
-    async def colleague(self) -> AttemptStore:
-        """The attempt of another step of the run, which may write to the same session."""
-        return self.store.attempt_store(await open_attempt(self.store, self.ref.run, TEST))
+    async def successor(self) -> "Desk":
+        """The desk of the attempt that comes next and goes on with the session."""
+        return replace(self, direct=await successor(self.store, self.direct, self.session))
+
+    async def steer(self, text: str = "a hint") -> QueueItem:
+        """A message that waits for the attempt."""
+        outside = self.store.session_store()
+        said = {"role": "user", "content": text}
+        return await outside.enqueue(self.ref.run.tenant, self.session, QueueName.STEER, said)
 
     def call(self, **changes: Any) -> NewToolCall:
         return tool_call(self.turn, **{"ordinal": 1, **changes})
@@ -99,6 +106,7 @@ async def desk(store: RunStore) -> Desk:
 WRITES: dict[str, Callable[[Desk, AttemptStore], Awaitable[object]]] = {
     "open_session": lambda desk, store: store.open_session(desk.session),
     "append": lambda desk, store: store.append(desk.session, desk.turn, [message()], [MARK]),
+    "clear": lambda desk, store: store.clear(desk.session, list(QueueName)),
     "intend": lambda desk, store: store.intend(desk.session, desk.call(), [MARK]),
     "record": lambda desk, store: store.record(desk.session, desk.outcome(), [MARK]),
     "put_blob": lambda desk, store: store.put_blob(b"bytes"),

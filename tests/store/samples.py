@@ -61,6 +61,13 @@ async def replaced(store: RunStore, ref: AttemptRef) -> AttemptRef:
     return AttemptRef(ref.run, opened.attempt, ref.fence + 1)
 
 
+async def successor(store: RunStore, attempt: AttemptStore, session: UUID) -> AttemptStore:
+    """The store of the attempt that replaces this one and goes on with its session."""
+    next = store.attempt_store(await replaced(store, attempt.ref))
+    await next.open_session(session)
+    return next
+
+
 async def attempt_of(store: RunStore, tenant: UUID | None = None) -> AttemptStore:
     """The store of an open attempt of a new run."""
     return store.attempt_store(await open_attempt(store, await created(store, tenant)))

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from pilothouse.records.queues import QueueName
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import INLINE_LIMIT, Inline
 from pilothouse.store.errors import Conflict, Superseded
@@ -118,29 +119,55 @@ async def test_a_superseded_attempt_writes_nothing_and_is_told_so(desk: Desk, na
     assert await desk.marks() == 0
 
 
+@losses
+async def test_messages_are_consumed_and_taken_back_once(desk: Desk, lost: list[str]) -> None:
+    hint, other = await desk.steer("a hint"), await desk.steer("another")
+    desk.lossy.script = [*lost]
+    [entry] = await desk.patient.append(desk.session, desk.turn, [message()], [MARK], consumed=[hint.id])
+    assert (await desk.direct.open_session(desk.session)).leaf == entry.id
+    desk.lossy.script = [*lost]
+    assert list(await desk.patient.clear(desk.session, [QueueName.STEER])) == [other]
+    assert list(await desk.direct.queued(desk.session)) == []
+    assert await desk.marks() == 1
+
+
+async def test_what_an_earlier_attempt_wrote_is_not_ours_although_there_was_an_outage(desk: Desk) -> None:
+    theirs = message("theirs")
+    await desk.direct.append(desk.session, desk.turn, [theirs])
+    await desk.direct.intend(desk.session, desk.call())
+    await desk.direct.record(desk.session, desk.outcome("theirs"))
+    next = await desk.successor()
+    tries: list[Callable[[], Awaitable[object]]] = [
+        lambda: next.patient.append(desk.session, desk.turn, [theirs], [MARK]),
+        lambda: next.patient.intend(desk.session, desk.call(), [MARK]),
+        lambda: next.patient.record(desk.session, desk.outcome(), [MARK]),
+    ]
+    for ours in tries:
+        desk.lossy.script = [REQUEST]
+        with pytest.raises(Conflict) as raised:
+            await ours()
+        assert raised.type is Conflict
+    assert await desk.marks() == 0
+
+
 async def test_another_writers_conflict_is_one_although_there_was_an_outage(desk: Desk) -> None:
-    colleague = await desk.colleague()
-    theirs, mine = message("theirs"), message("mine")
+    mine, hint = message("mine"), await desk.steer()
     tries: list[tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]] = [
         (
-            lambda: colleague.append(desk.session, desk.turn, [theirs]),
-            lambda: desk.patient.append(desk.session, desk.turn, [theirs], [MARK]),
-        ),
-        (
-            lambda: desk.direct.append(desk.session, theirs.id, [mine]),
-            lambda: desk.patient.append(desk.session, theirs.id, [mine], [MARK], [desk.outcome()]),
-        ),
-        (
-            lambda: colleague.intend(desk.session, desk.call()),
-            lambda: desk.patient.intend(desk.session, desk.call(), [MARK]),
+            lambda: desk.direct.append(desk.session, desk.turn, [mine]),
+            lambda: desk.patient.append(desk.session, desk.turn, [mine], [MARK], [desk.outcome()]),
         ),
         (
             lambda: desk.direct.intend(desk.session, desk.call(ordinal=2, call="call-2")),
             lambda: desk.patient.intend(desk.session, desk.call(ordinal=2), [MARK]),
         ),
         (
-            lambda: colleague.record(desk.session, desk.outcome("theirs")),
+            lambda: desk.direct.record(desk.session, desk.outcome("theirs")),
             lambda: desk.patient.record(desk.session, desk.outcome(), [MARK]),
+        ),
+        (
+            lambda: desk.store.session_store().cancel(desk.ref.run.tenant, desk.session, [hint.id]),
+            lambda: desk.patient.append(desk.session, mine.id, [message()], [MARK], consumed=[hint.id]),
         ),
     ]
     for other, ours in tries:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +22,7 @@ from pilothouse.gateway.parsing import read_body
 from pilothouse.gateway.room import Room
 from pilothouse.gateway.tokens import LIFETIME
 from pilothouse.records.events import EventType, NewEvent
+from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import StepId
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
@@ -74,16 +76,30 @@ def store_routes(store: RunStore, kube: KubeApi, room: Room) -> list[Route]:
 
 
 async def _open_session(caller: Caller, data: bytes) -> Response:
-    session = read_body(data).uuid("session")
-    return await paged(caller.room, answers.SESSION, partial(caller.store.session_page, session))
+    body = read_body(data)
+    read = partial(caller.store.session_page, body.uuid("session"), name=body.optional("name", body.text))
+    return await paged(caller.room, answers.SESSION, read)
 
 
 async def _append(caller: Caller, data: bytes) -> Response:
     body = read_body(data)
     leaf = body.optional("leaf", body.uuid)
     entries, outcomes = requests.read_entries(body), requests.read_outcomes(body)
-    written = await caller.store.append(body.uuid("session"), leaf, entries, caller.events(body), outcomes)
+    consumed = body.optional("consumed", lambda name: body.list_of(name, UUID)) or ()
+    written = await caller.store.append(body.uuid("session"), leaf, entries, caller.events(body), outcomes, consumed)
     return json_answer(answers.appended_answer(written))
+
+
+async def _queued(caller: Caller, data: bytes) -> Response:
+    return await paged(caller.room, answers.ITEMS, partial(caller.store.queue_page, read_body(data).uuid("session")))
+
+
+async def _clear(caller: Caller, data: bytes) -> Response:
+    body = read_body(data)
+    queues = body.list_of("queues", QueueName)
+    return await paged(
+        caller.room, answers.ITEMS, partial(caller.store.clear_page, body.uuid("session"), queues, body.uuid("id"))
+    )
 
 
 async def _tool_calls(caller: Caller, data: bytes) -> Response:
@@ -125,6 +141,8 @@ async def _finish(caller: Caller, data: bytes) -> Response:
 _METHODS: dict[str, Method] = {
     "open_session": _open_session,
     "append": _append,
+    "queued": _queued,
+    "clear": _clear,
     "tool_calls": _tool_calls,
     "intend": _intend,
     "record": _record,

@@ -6,13 +6,22 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from pilothouse.records.runs import RunRef, StepId
+from pilothouse.records.runs import AttemptRef, RunRef, StepId
 from pilothouse.records.values import Stored
 
 
 def session_of(run: RunRef, step: StepId) -> UUID:
     """The session that all attempts of an agent step go on with."""
     return uuid5(run.run, f"session {step}")
+
+
+def named_session(tenant: UUID, name: str) -> UUID:
+    """The session of that name, which all runs of the tenant go on with."""
+    return uuid5(tenant, f"session {name}")
+
+
+FROM_OUTSIDE = UUID(int=0)
+"""Stands for the attempt of an entry that no attempt wrote: it was imported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,19 @@ class Session:
     leaf: UUID | None
     entries: tuple[Entry, ...] = ()
     """Every entry of the session, in the order of writing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionHead:
+    """A session as a line of a list. It has a name where it belongs to the tenant, and none where it is one run's.
+    `holder` is the open attempt that works on it."""
+
+    id: UUID
+    name: str | None
+    leaf: UUID | None
+    entries: int
+    created_at: datetime
+    holder: AttemptRef | None
 
 
 @dataclass(frozen=True, slots=True)

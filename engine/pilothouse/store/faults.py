@@ -12,7 +12,9 @@ from pilothouse.store.ports import PagedAttemptStore, RunStore
 from pilothouse.store.transitions import Transition
 
 _RUN_WRITES = frozenset({"create_run", "commit", "carry", "request_shutdown", "put_blob"})
-_ATTEMPT_WRITES = frozenset({"open_session", "session_page", "append", "intend", "record", "put_blob", "finish"})
+_ATTEMPT_WRITES = frozenset(
+    {"open_session", "session_page", "append", "clear", "clear_page", "intend", "record", "put_blob", "finish"}
+)
 
 
 @dataclass(frozen=True, slots=True)

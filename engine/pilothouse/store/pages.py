@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
+from pilothouse.records.queues import QueueName
 from pilothouse.store.rows import Row
 
 
@@ -31,14 +32,22 @@ class AttemptPages(Protocol):
     """A page holds the rows after one that are no more than `size` bytes together: none, where the first is larger.
     Its `next` says what to ask for then. Each call is refused as the whole one is."""
 
-    async def session_page(self, session: UUID, after: int, size: int) -> Page:
-        """As `open_session`: entries with a `seq` greater than `after`. The first page, after 0, creates the session
-        where it is not there. The leaf is that of the moment in which a page without a next one was read, and so are
-        the entries up to there."""
+    async def session_page(self, session: UUID, after: int, size: int, name: str | None = None) -> Page:
+        """As `open_session`: entries with a `seq` greater than `after`. The first page, after 0, opens the session.
+        The leaf is that of the moment in which a page without a next one was read, and so are the entries up to
+        there."""
         ...
 
     async def call_page(self, session: UUID, turn: UUID, after: int, size: int) -> Page:
         """As `tool_calls`: calls with an `ordinal` greater than `after`, their arguments in base64."""
+        ...
+
+    async def queue_page(self, session: UUID, after: int, size: int) -> Page:
+        """As `queued`: items with a `seq` greater than `after`."""
+        ...
+
+    async def clear_page(self, session: UUID, queues: Sequence[QueueName], id: UUID, after: int, size: int) -> Page:
+        """As `clear`: items with a `seq` greater than `after`. The first page, after 0, takes back what waits."""
         ...
 
     async def blob_piece(self, digest: str, start: int, length: int) -> Piece:

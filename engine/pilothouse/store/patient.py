@@ -8,10 +8,11 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored, decode
@@ -87,8 +88,8 @@ class _PatientStore:
         self._store = store
         self._outages = outages
 
-    async def open_session(self, session: UUID) -> Session:
-        return await self._outages.outlast(lambda: self._store.open_session(session))
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
+        return await self._outages.outlast(lambda: self._store.open_session(session, name))
 
     async def append(
         self,
@@ -97,11 +98,19 @@ class _PatientStore:
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         return await self._write(
-            lambda: self._store.append(session, leaf, entries, events, outcomes),
+            lambda: self._store.append(session, leaf, entries, events, outcomes, consumed),
             lambda: self._appended(session, entries, outcomes),
         )
+
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        return await self._outages.outlast(lambda: self._store.queued(session))
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        under = id or uuid4()
+        return await self._outages.outlast(lambda: self._store.clear(session, queues, under))
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
         return await self._outages.outlast(lambda: self._store.tool_calls(session, turn))

@@ -1,19 +1,29 @@
-"""The two ports of the store. Each has a conformance suite that every implementation passes.
+"""The ports of the store. Each has a conformance suite that every implementation passes.
 
 `RunStore` serves those who drive runs (the local runner, the operator) and those who show them.
 `AttemptStore` serves one attempt: what its process may read and write, and nothing else.
+`SessionStore` serves those who talk to agents from outside of their attempts.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
 
 from pilothouse.records.events import Event, NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunName, RunRef, Snapshot
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import (
+    Entry,
+    NewEntry,
+    NewToolCall,
+    Session,
+    SessionHead,
+    ToolCallRow,
+    ToolOutcome,
+)
 from pilothouse.records.states import AttemptState, Shutdown
 from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.pages import AttemptPages
@@ -140,6 +150,45 @@ class RunStore(Blobs, Protocol):
         """The store as the process of that attempt sees it."""
         ...
 
+    def session_store(self) -> "SessionStore":
+        """The store as those see it who are outside of every attempt."""
+        ...
+
+
+class SessionStore(Protocol):
+    """Sessions and their queues, from outside of the attempts that work on them. What names a session raises NotFound
+    where the tenant has none of that id."""
+
+    async def sessions(self, tenant: UUID, before: UUID | None = None, limit: int = 100) -> Sequence[SessionHead]:
+        """The tenant's sessions, newest first, from below the session `before` on."""
+        ...
+
+    async def entries(self, tenant: UUID, session: UUID, after: int = 0, limit: int = 1_000) -> Sequence[Entry]:
+        """Entries with a `seq` greater than `after`, in order."""
+        ...
+
+    async def import_session(self, tenant: UUID, name: str, entries: Sequence[NewEntry]) -> UUID:
+        """Makes the session of that name of the entries, a chain as `AttemptStore.append` writes it, in one
+        transaction; returns its id. Raises Conflict where there is one."""
+        ...
+
+    async def enqueue(
+        self, tenant: UUID, session: UUID, queue: QueueName, message: Mapping[str, Any], id: UUID | None = None
+    ) -> QueueItem:
+        """Accepts the message for good. The same again under its id changes nothing, whatever became of it; another
+        message under that id is a Conflict. `steer` and `followUp` are for an attempt that is at work on the session;
+        raises InvalidState where none is."""
+        ...
+
+    async def queued(self, tenant: UUID, session: UUID) -> Sequence[QueueItem]:
+        """What waits, in the order of acceptance."""
+        ...
+
+    async def cancel(self, tenant: UUID, session: UUID, ids: Sequence[UUID]) -> Sequence[QueueItem]:
+        """Takes those of the items back that wait. Returns those that will not be delivered: any other was, or is
+        not there."""
+        ...
+
 
 class AttemptStore(Protocol):
     """What the process of one attempt may read and write.
@@ -150,9 +199,12 @@ class AttemptStore(Protocol):
 
     ref: AttemptRef
 
-    async def open_session(self, session: UUID) -> Session:
-        """The session with its entries; created empty where it is not there. Raises Conflict where it
-        belongs to another run."""
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
+        """The session with its entries; created empty where it is not there. From then on it is this attempt's until
+        the attempt is over. With a name it is the tenant's, and `named_session` is its id; without, it is this run's.
+
+        Raises SessionBusy where another open attempt has it, Conflict where it belongs to another run.
+        """
         ...
 
     async def append(
@@ -162,11 +214,24 @@ class AttemptStore(Protocol):
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         """Appends the entries as a chain below `leaf` and moves the leaf, all in one transaction with the
         events and with the results of tool calls, which are written as `record` does. A `leaf` entry moves
         the leaf to its target, an entry that is there by then. Guard: the session's leaf is `leaf`; raises
-        Conflict if not. An entry whose id is there already is a Conflict, too."""
+        Conflict if not. An entry whose id is there already is a Conflict, too.
+
+        `consumed` are the items of the session's queues whose messages these entries hold: they are delivered
+        thereby. An item that does not wait any more is a Conflict."""
+        ...
+
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        """What waits in the session's queues, in the order of acceptance."""
+        ...
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        """Takes back what waits in those queues, and returns it. `id` names this clearing: the same again returns
+        what was taken back under it before, too."""
         ...
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
@@ -194,7 +259,8 @@ class AttemptStore(Protocol):
 
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
         """Ends the attempt with its own outcome and notifies the run's driver. The step is settled by the
-        driver."""
+        driver. An attempt does not succeed while a message for it waits in `steer` or `followUp` of a session that
+        it has: raises QueueNotEmpty."""
         ...
 
 

@@ -2,9 +2,18 @@
 
 from uuid import UUID
 
+from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.records.sessions import NewToolCall, ToolOutcome
-from pilothouse.store.errors import Conflict, Deposed, NotFound, Superseded
+from pilothouse.store.errors import (
+    Conflict,
+    Deposed,
+    InvalidState,
+    NotFound,
+    QueueNotEmpty,
+    SessionBusy,
+    Superseded,
+)
 from pilothouse.store.transitions import AttemptClosing, AttemptOpening, StepChange
 
 
@@ -61,8 +70,39 @@ def foreign_session(session: UUID) -> Conflict:
     return Conflict(f"session {session} belongs to another run")
 
 
+def session_busy(session: UUID) -> SessionBusy:
+    return SessionBusy(f"another attempt is at work on session {session}; wait until it has ended")
+
+
 def no_session(session: UUID) -> NotFound:
-    return NotFound(f"this run has no session {session}")
+    return NotFound(f"this attempt has opened no session {session}")
+
+
+def unknown_session(session: UUID) -> NotFound:
+    return NotFound(f"this tenant has no session {session}")
+
+
+def session_there(name: str) -> Conflict:
+    return Conflict(f"there is a session {name!r} already; import under another name")
+
+
+def not_at_work(session: UUID, queue: QueueName) -> InvalidState:
+    return InvalidState(
+        f"no attempt is at work on session {session}, so nobody would read a message of `{queue}`; "
+        f"put it into `{QueueName.NEXT_TURN}`"
+    )
+
+
+def item_there(session: UUID, item: UUID) -> Conflict:
+    return Conflict(f"session {session} was given another message with the id {item}")
+
+
+def items_gone(session: UUID) -> Conflict:
+    return Conflict(f"not all these messages wait in session {session}: some were delivered or taken back; read again")
+
+
+def queue_not_empty(ref: AttemptRef) -> QueueNotEmpty:
+    return QueueNotEmpty(f"messages wait for attempt {ref.attempt}; deliver them before it succeeds")
 
 
 def leaf_moved(session: UUID, leaf: UUID | None) -> Conflict:

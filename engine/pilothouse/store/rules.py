@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from pilothouse.records.sessions import NewEntry
+from pilothouse.records.sessions import NewEntry, named_session
 from pilothouse.records.states import Shutdown
 from pilothouse.records.values import ValueRefused
 
@@ -14,6 +14,9 @@ SECONDS_LIMIT = 100 * 366 * 86_400
 
 LEAF = "leaf"
 """The type of an entry that only moves the leaf."""
+
+SESSION_NAME_LIMIT = 253
+"""Characters of a session's name."""
 
 _BY_STRENGTH = (Shutdown.STOP, Shutdown.CANCEL, Shutdown.TERMINATE)
 
@@ -32,6 +35,20 @@ def plain(text: str, where: str) -> str:
     except UnicodeEncodeError:
         raise ValueRefused(f"`{where}` contains a lone surrogate; names and ids must be valid Unicode") from None
     return text
+
+
+def named(tenant: UUID, name: str) -> UUID:
+    """The session of that name. Raises ValueRefused for what can be none."""
+    if not 0 < len(plain(name, "name")) <= SESSION_NAME_LIMIT:
+        raise ValueRefused(f"`name` has {len(name)} characters; a session's name has 1 to {SESSION_NAME_LIMIT}")
+    return named_session(tenant, name)
+
+
+def session_name(tenant: UUID, session: UUID, name: str | None) -> str | None:
+    """The name, if there is none or if it is that session's. Raises ValueRefused."""
+    if name is not None and session != named(tenant, name):
+        raise ValueRefused(f"session {session} is not the one that this tenant names {name!r}")
+    return name
 
 
 def seconds(value: float | None, where: str) -> float | None:

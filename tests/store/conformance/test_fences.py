@@ -9,6 +9,7 @@ import pytest
 
 from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.failures import Failure, FailureCode
+from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import ToolOutcome
 from pilothouse.records.states import AttemptState, StepState
@@ -39,6 +40,8 @@ USES: dict[str, Use] = {
     "open a new session": lambda attempt, session, turn: attempt.open_session(uuid4()),
     "append": lambda attempt, session, turn: attempt.append(session, turn, [message()], [EVENT]),
     "append without events": lambda attempt, session, turn: attempt.append(session, turn, [message()]),
+    "queued": lambda attempt, session, turn: attempt.queued(session),
+    "clear": lambda attempt, session, turn: attempt.clear(session, list(QueueName)),
     "tool_calls": lambda attempt, session, turn: attempt.tool_calls(session, turn),
     "intend": lambda attempt, session, turn: attempt.intend(session, tool_call(turn, ordinal=1), [EVENT]),
     "intend again": lambda attempt, session, turn: attempt.intend(session, tool_call(turn, idempotent=True)),

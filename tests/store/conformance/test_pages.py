@@ -8,11 +8,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from pilothouse.records.queues import QueueName
 from pilothouse.records.sessions import NewEntry, ToolOutcome
 from pilothouse.records.values import decode
 from pilothouse.store.errors import Conflict, NotFound, Superseded
 from pilothouse.store.pages import Page
 from pilothouse.store.ports import PagedAttemptStore, RunStore
+from pilothouse.store.queue_rows import item_of
 from pilothouse.store.rows import Row, entry_of, tool_call_of
 from tests.store.samples import created, open_attempt, replaced, tool_call, with_turn
 
@@ -103,6 +105,24 @@ async def test_the_pages_of_a_turn_are_its_calls(store: RunStore, size: int) -> 
     assert [decode(row["result"]) for row in rows if row["result"]] == [{"value": {"said": "y" * 60}}]
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_pages_of_a_queue_are_its_items(store: RunStore, size: int) -> None:
+    attempt, abort = await attempt_of(store), uuid4()
+    session, _ = await with_turn(attempt)
+    outside, tenant = store.session_store(), attempt.ref.run.tenant
+    for queue, text in [("steer", "x" * 100), ("nextTurn", ""), ("steer", "é\0" + "y" * 189), ("followUp", "z")]:
+        await outside.enqueue(tenant, session, QueueName(queue), {"content": text})
+    waiting = await attempt.queued(session)
+    columns = ("queue", "message")
+    rows, _ = await walked(lambda after, size: attempt.queue_page(session, after, size), size, "seq", 0, columns)
+    assert list(map(item_of, rows)) == list(waiting)
+    rows, _ = await walked(
+        lambda after, size: attempt.clear_page(session, [QueueName.STEER], abort, after, size), size, "seq", 0, columns
+    )
+    assert list(map(item_of, rows)) == [item for item in waiting if item.queue is QueueName.STEER]
+    assert [item.queue for item in await attempt.queued(session)] == [QueueName.NEXT_TURN, QueueName.FOLLOW_UP]
+
+
 async def test_the_pieces_of_a_blob_are_the_blob(store: RunStore) -> None:
     attempt, data = await attempt_of(store), bytes(range(250)) * 3
     ref = await attempt.put_blob(data)
@@ -120,6 +140,9 @@ PARTS: dict[str, Part] = {
     "session_page": lambda attempt, session, turn, blob: attempt.session_page(session, 0, 100),
     "a later session_page": lambda attempt, session, turn, blob: attempt.session_page(session, 1, 100),
     "call_page": lambda attempt, session, turn, blob: attempt.call_page(session, turn, -1, 100),
+    "queue_page": lambda attempt, session, turn, blob: attempt.queue_page(session, 0, 100),
+    "clear_page": lambda attempt, session, turn, blob: attempt.clear_page(session, list(QueueName), uuid4(), 0, 100),
+    "a later clear_page": lambda attempt, session, turn, blob: attempt.clear_page(session, [], uuid4(), 1, 100),
     "blob_piece": lambda attempt, session, turn, blob: attempt.blob_piece(blob, 0, 100),
 }
 
@@ -153,9 +176,11 @@ async def test_the_ids_of_one_tenant_open_no_part_for_another(store: RunStore) -
     ours, theirs = await attempt_of(store, uuid4()), await attempt_of(store, uuid4())
     session, turn = await with_turn(theirs)
     await theirs.intend(session, tool_call(turn))
+    await store.session_store().enqueue(theirs.ref.run.tenant, session, QueueName.STEER, {"content": "secret"})
     blob = await theirs.put_blob(b"secret")
     assert (await ours.session_page(session, 0, 100)).rows == [], "a session of its own, of the same id"
     assert (await ours.call_page(session, turn, -1, 100)).rows == []
+    assert (await ours.queue_page(session, 0, 100)).rows == []
     with pytest.raises(NotFound):
         await ours.blob_piece(blob.digest, 0, 100)
     assert len((await theirs.session_page(session, 0, 1_000)).rows) == 1

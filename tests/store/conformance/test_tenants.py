@@ -7,15 +7,17 @@ from uuid import UUID, uuid4
 import pytest
 
 from pilothouse.records.events import EventType, NewEvent
+from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import AttemptRef, RunRef
-from pilothouse.records.sessions import ToolOutcome
+from pilothouse.records.sessions import ToolOutcome, named_session
 from pilothouse.records.states import AttemptState, RunState, Shutdown
-from pilothouse.records.values import digest
+from pilothouse.records.values import ValueRefused, digest
 from pilothouse.store.errors import NotFound, Superseded
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.transitions import RunClosing, Transition
 from tests.store.samples import Everything, everything, message, new_run, opening, start, tool_call
 
+ITEM = {queue: uuid4() for queue in QueueName}
 NOTED = NewEvent(EventType.TURN_RECORDED)
 
 
@@ -39,6 +41,8 @@ async def two_tenants(store: RunStore) -> tuple[Tenant, Tenant]:
         await port.open_session(session)
         await port.append(session, None, [turn])
         await port.intend(session, tool_call(turn.id))
+        for queue in QueueName:
+            await store.session_store().enqueue(tenant, session, queue, {"content": queue}, ITEM[queue])
         tenants.append(Tenant(ref, port, session, turn.id))
     return tenants[0], tenants[1]
 
@@ -59,15 +63,30 @@ WRITES: dict[str, Write] = {
     "intend": lambda store, t: t.attempt.intend(t.session, tool_call(t.turn, ordinal=1), [NOTED]),
     "record": lambda store, t: t.attempt.record(t.session, ToolOutcome(t.turn, 0, {"a": 1}), [NOTED]),
     "record a blob": lambda store, t: t.attempt.record(t.session, ToolOutcome(t.turn, 0, {"a": "x" * 70_000})),
-    "finish": lambda store, t: t.attempt.finish(AttemptState.SUCCEEDED),
+    "append a message of a queue": lambda store, t: t.attempt.append(
+        t.session, t.turn, [message()], consumed=[ITEM[QueueName.STEER]]
+    ),
+    "clear": lambda store, t: t.attempt.clear(t.session, list(QueueName)),
+    "enqueue": lambda store, t: store.session_store().enqueue(t.run.tenant, t.session, QueueName.STEER, {"a": 1}),
+    "cancel": lambda store, t: store.session_store().cancel(t.run.tenant, t.session, list(ITEM.values())),
+    "import_session": lambda store, t: store.session_store().import_session(t.run.tenant, "notes", [message()]),
+    "open_session by name": lambda store, t: t.attempt.open_session(named_session(t.run.tenant, "notes"), "notes"),
+    "finish": lambda store, t: t.attempt.finish(AttemptState.FAILED),
     "put_blob": lambda store, t: store.put_blob(t.run.tenant, b"bytes"),
     "put_blob of an attempt": lambda store, t: t.attempt.put_blob(b"bytes"),
 }
 
 
-async def all_of(store: RunStore, tenant: Tenant) -> tuple[Everything, object, object]:
-    runs = await store.runs(tenant.run.tenant)
-    return await everything(store, tenant.run), runs, await tenant.attempt.tool_calls(tenant.session, tenant.turn)
+async def all_of(store: RunStore, tenant: Tenant) -> tuple[Everything, *tuple[object, ...]]:
+    outside = store.session_store()
+    return (
+        await everything(store, tenant.run),
+        await store.runs(tenant.run.tenant),
+        await tenant.attempt.tool_calls(tenant.session, tenant.turn),
+        await tenant.attempt.queued(tenant.session),
+        await outside.sessions(tenant.run.tenant),
+        await outside.queued(tenant.run.tenant, tenant.session),
+    )
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
@@ -93,6 +112,42 @@ async def test_reads_show_only_the_tenants_own(store: RunStore) -> None:
     [session] = await store.sessions(theirs.run)
     assert [entry.id for entry in session.entries] == [theirs.turn]
     assert len((await theirs.attempt.open_session(theirs.session)).entries) == 1
+    await ours.attempt.clear(ours.session, list(QueueName))
+    outside, tenant = store.session_store(), theirs.run.tenant
+    assert [item.id for item in await outside.queued(tenant, theirs.session)] == list(ITEM.values())
+    assert [item.id for item in await theirs.attempt.queued(theirs.session)] == list(ITEM.values())
+    assert [entry.id for entry in await outside.entries(tenant, theirs.session)] == [theirs.turn]
+    [head] = await outside.sessions(tenant)
+    assert (head.id, head.entries, head.holder) == (theirs.session, 1, theirs.attempt.ref)
+
+
+async def test_a_session_of_one_tenant_is_not_there_for_another(store: RunStore) -> None:
+    ours, _ = await two_tenants(store)
+    outside, stranger = store.session_store(), uuid4()
+    assert list(await outside.sessions(stranger)) == []
+    assert list(await outside.sessions(stranger, before=ours.session)) == []
+    for use in (
+        outside.entries(stranger, ours.session),
+        outside.queued(stranger, ours.session),
+        outside.cancel(stranger, ours.session, list(ITEM.values())),
+        outside.enqueue(stranger, ours.session, QueueName.NEXT_TURN, {}),
+        outside.enqueue(
+            stranger, ours.session, QueueName.NEXT_TURN, {"content": "nextTurn"}, ITEM[QueueName.NEXT_TURN]
+        ),
+    ):
+        with pytest.raises(NotFound, match="this tenant has no session"):
+            await use
+
+
+async def test_the_sessions_of_one_name_are_two_in_two_tenants(store: RunStore) -> None:
+    ours, theirs = await two_tenants(store)
+    for tenant in (ours, theirs):
+        opened = await tenant.attempt.open_session(named_session(tenant.run.tenant, "notes"), "notes")
+        await tenant.attempt.append(opened.id, None, [message()])
+    assert named_session(ours.run.tenant, "notes") != named_session(theirs.run.tenant, "notes")
+    with pytest.raises(ValueRefused, match="not the one"):
+        await ours.attempt.open_session(named_session(theirs.run.tenant, "notes"), "notes")
+    assert (await ours.attempt.open_session(named_session(theirs.run.tenant, "notes"))).entries == ()
 
 
 async def test_the_ids_of_one_tenant_open_nothing_for_another(store: RunStore) -> None:

@@ -11,7 +11,7 @@ from pilothouse.records.sessions import ToolOutcome
 from pilothouse.records.values import JSON, BlobRef, Inline, ValueRefused, decode, digest
 from pilothouse.store.errors import Conflict, NotFound
 from pilothouse.store.ports import RunStore
-from tests.store.samples import BUILD, attempt_of, refused, replaced, tool_call, with_turn
+from tests.store.samples import BUILD, attempt_of, refused, successor, tool_call, with_turn
 
 TOOL_STARTED = NewEvent(EventType.TOOL_STARTED, BUILD, {"tool": "shell"})
 TOOL_FINISHED = NewEvent(EventType.TOOL_FINISHED, BUILD, {"tool": "shell"})
@@ -68,7 +68,7 @@ async def test_an_intent_that_is_not_idempotent_is_written_once(store: RunStore)
     attempt = await attempt_of(store)
     session, turn = await with_turn(attempt)
     await attempt.intend(session, tool_call(turn))
-    second = store.attempt_store(await replaced(store, attempt.ref))
+    second = await successor(store, attempt, session)
     for call in (tool_call(turn), tool_call(turn, idempotent=True)):
         async with refused(store, attempt.ref.run, Conflict, "intended before"):
             await second.intend(session, call, [TOOL_STARTED])
@@ -82,7 +82,7 @@ async def test_an_idempotent_intent_without_result_passes_to_the_next_attempt(st
     session, turn = await with_turn(attempt)
     call = tool_call(turn, idempotent=True)
     first = await attempt.intend(session, call)
-    second = store.attempt_store(await replaced(store, attempt.ref))
+    second = await successor(store, attempt, session)
     row = await second.intend(session, call)
     assert row == replace(first, attempt=second.ref.attempt, intended_at=row.intended_at)
     assert row.intended_at > first.intended_at

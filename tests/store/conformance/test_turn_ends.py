@@ -11,7 +11,7 @@ from pilothouse.records.sessions import NewEntry, ToolOutcome
 from pilothouse.records.values import BlobRef, Inline, ValueRefused, decode, digest, encode
 from pilothouse.store.errors import Conflict, NotFound, Superseded
 from pilothouse.store.ports import AttemptStore, RunStore
-from tests.store.samples import BUILD, attempt_of, message, refused, replaced, tool_call, with_turn
+from tests.store.samples import BUILD, attempt_of, message, refused, successor, tool_call, with_turn
 
 FINISHED = NewEvent(EventType.TOOL_FINISHED, BUILD, {"tool": "shell"})
 
@@ -107,7 +107,7 @@ async def test_results_need_no_messages(store: RunStore) -> None:
 
 async def test_a_superseded_attempt_writes_neither(store: RunStore) -> None:
     attempt, session, turn = await with_calls(store)
-    newer = store.attempt_store(await replaced(store, attempt.ref))
+    newer = await successor(store, attempt, session)
     async with refused(store, attempt.ref.run, Superseded):
         await attempt.append(session, turn, [message()], [FINISHED], [result(turn)])
     assert [row.result for row in await newer.tool_calls(session, turn)] == [None, None]

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
+from pilothouse.records.queues import QueueName
 from pilothouse.records.sessions import ToolOutcome
 from pilothouse.store.errors import Superseded
 from pilothouse.store.ports import AttemptStore
@@ -24,6 +26,7 @@ WRITES: dict[str, Write] = {
     "append with a result": lambda attempt, session, turn: attempt.append(
         session, turn, [message()], (), [ToolOutcome(turn, 0)]
     ),
+    "clear": lambda attempt, session, turn: attempt.clear(session, list(QueueName)),
     "intend": lambda attempt, session, turn: attempt.intend(session, tool_call(turn, ordinal=1)),
     "record": lambda attempt, session, turn: attempt.record(session, ToolOutcome(turn, 0)),
     "put_blob": lambda attempt, session, turn: attempt.put_blob(b"late"),
@@ -46,7 +49,7 @@ async def test_a_write_waits_for_a_closing_that_is_under_way(
         await writing
 
 
-async def until_waiting(database: str, writing: "asyncio.Future[object]") -> None:
+async def until_waiting(database: str, writing: "asyncio.Future[Any]") -> None:
     """Returns once the write waits for a lock, or did not wait at all."""
     async with await psycopg.AsyncConnection.connect(database, autocommit=True) as watcher:
         while not writing.done():

@@ -3,26 +3,29 @@
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
-from pilothouse.store.memory.tables import CallKey, RunTables, SessionTables, Tables, clock
+from pilothouse.store.memory.tables import CallKey, RunTables, SessionKey, SessionTables, Tables, clock
 from pilothouse.store.pages import Page, Piece
+from pilothouse.store.queue_rows import item_of
 from pilothouse.store.refusals import (
-    entry_there,
     foreign_session,
     intent_refused,
+    items_gone,
     leaf_moved,
     no_intent,
     no_session,
-    no_target,
     no_turn,
+    queue_not_empty,
     result_there,
+    session_busy,
     superseded,
 )
 from pilothouse.store.rows import (
@@ -38,7 +41,7 @@ from pilothouse.store.rows import (
     tool_call_row,
     tool_outcome_row,
 )
-from pilothouse.store.rules import chain
+from pilothouse.store.rules import chain, session_name
 
 
 class MemoryAttemptStore:
@@ -48,21 +51,31 @@ class MemoryAttemptStore:
         self.ref = ref
         self._tables = tables
 
-    async def open_session(self, session: UUID) -> Session:
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
+        name = session_name(self.ref.run.tenant, session, name)
         draft = self._draft()
-        if self._tables.owner_of(self.ref.run.tenant, session) not in (None, self.ref.run):
-            raise foreign_session(session)
-        if session not in draft.sessions:
-            draft.sessions[session] = SessionTables()
-            self._put(draft)
-        tables = draft.sessions[session]
+        tables = self._tables.sessions.get(self._key(session))
+        if tables is None:
+            tables = SessionTables(name, clock(), None if name else self.ref.run)
+        if tables.holder != self.ref:
+            self._check_free(session, tables, name)
+            tables = replace(tables, holder=self.ref)
+            draft.sessions = tuple(dict.fromkeys([*draft.sessions, session]))
+            self._put(draft, (session, tables))
         return session_of(session, tables.leaf, tables.entries.values())
 
-    async def session_page(self, session: UUID, after: int, size: int) -> Page:
+    def _check_free(self, session: UUID, tables: SessionTables, name: str | None) -> None:
+        if tables.run != self.ref.run and (name is None or tables.name != name):
+            raise foreign_session(session)
+        if self._tables.is_open(tables.holder):
+            raise session_busy(session)
+
+    async def session_page(self, session: UUID, after: int, size: int, name: str | None = None) -> Page:
         if after == 0:
-            await self.open_session(session)
-        tables = self._draft().sessions.get(session)
-        if tables is None:
+            await self.open_session(session, name)
+        self._draft()
+        tables = self._tables.sessions.get(self._key(session))
+        if tables is None or tables.holder != self.ref:
             raise foreign_session(session)
         rows = [row for row in tables.entries.values() if row["seq"] > after]
         return replace(_page(rows, ("type", "body"), size), leaf=tables.leaf)
@@ -74,44 +87,59 @@ class MemoryAttemptStore:
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         links = chain(leaf, entries)
         rows, results = [entry_row(link) for link in links], [tool_outcome_row(outcome) for outcome in outcomes]
-        draft = self._draft()
-        tables = self._session(draft, session)
+        draft, tables = self._draft(), self._session(session)
         if tables.leaf != leaf:
             raise leaf_moved(session, leaf)
+        items = [row for row in tables.waiting() if row["id"] in consumed]
+        if len(items) < len(consumed):
+            raise items_gone(session)
+        tables.settle(items, "Delivered")
         for outcome, (columns, _) in zip(outcomes, results, strict=True):
             _finish_call(tables, outcome, columns)
-        written = [self._add_entry(session, tables, row) for row in rows]
+        written = [tables.add_entry(session, row, self.ref.attempt) for row in rows]
         tables.leaf = links[-1].leaf if links else leaf
-        self._put(draft, events, [blob for _, blob in results])
+        self._put(draft, (session, tables), events, [blob for _, blob in results])
         return [entry_of(row) for row in written]
 
-    def _add_entry(self, session: UUID, tables: SessionTables, columns: Row) -> Row:
-        id, target = columns["id"], columns["target"]
-        if id in tables.entries:
-            raise entry_there(session)
-        row = columns | {"seq": len(tables.entries) + 1, "attempt": self.ref.attempt, "at": clock()}
-        tables.entries[id] = row
-        if target is not None and target not in tables.entries:
-            raise no_target(session, target)
-        return row
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        self._draft()
+        return [item_of(row) for row in self._session(session).waiting()]
+
+    async def queue_page(self, session: UUID, after: int, size: int) -> Page:
+        self._draft()
+        return _queue_page(self._session(session).waiting(), after, size)
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        return [item_of(row) for row in self._cleared(session, queues, id or uuid4())]
+
+    async def clear_page(self, session: UUID, queues: Sequence[QueueName], id: UUID, after: int, size: int) -> Page:
+        return _queue_page(self._cleared(session, queues if after == 0 else (), id), after, size)
+
+    def _cleared(self, session: UUID, queues: Sequence[QueueName], id: UUID) -> list[Row]:
+        draft, tables = self._draft(), self._session(session)
+        tables.settle([row for row in tables.waiting() if row["queue"] in queues], "Cancelled", id)
+        self._put(draft, (session, tables))
+        return [row for row in tables.queue.values() if row["clearing"] == id]
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
-        calls = self._session(self._draft(), session).calls
+        self._draft()
+        calls = self._session(session).calls
         return [tool_call_of(calls[key]) for key in sorted(calls) if key[0] == turn]
 
     async def call_page(self, session: UUID, turn: UUID, after: int, size: int) -> Page:
-        calls = self._session(self._draft(), session).calls
+        self._draft()
+        calls = self._session(session).calls
         rows = [calls[key] for key in sorted(calls) if key[0] == turn and key[1] > after]
         shown = [row | {"arguments": b64encode(row["arguments"]).decode()} for row in rows]
         return _page(shown, ("call", "tool", "arguments", "result"), size)
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         columns = tool_call_row(call)
-        draft = self._draft()
-        tables = self._session(draft, session)
+        draft, tables = self._draft(), self._session(session)
         if call.turn not in tables.entries:
             raise no_turn(session, call.turn)
         key: CallKey = (call.turn, call.ordinal)
@@ -119,14 +147,14 @@ class MemoryAttemptStore:
             raise intent_refused(call)
         held = {"attempt": self.ref.attempt, "intended_at": clock()}
         tables.calls[key] = NEW_CALL | columns | held
-        self._put(draft, events)
+        self._put(draft, (session, tables), events)
         return tool_call_of(tables.calls[key])
 
     async def record(self, session: UUID, outcome: ToolOutcome, events: Sequence[NewEvent] = ()) -> Stored:
         columns, blob = tool_outcome_row(outcome)
-        draft = self._draft()
-        _finish_call(self._session(draft, session), outcome, columns)
-        self._put(draft, events, [blob])
+        draft, tables = self._draft(), self._session(session)
+        _finish_call(tables, outcome, columns)
+        self._put(draft, (session, tables), events, [blob])
         return stored_of(columns["result"])
 
     async def put_blob(self, data: bytes) -> BlobRef:
@@ -145,25 +173,43 @@ class MemoryAttemptStore:
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
         columns = attempt_outcome_row(state, outputs, failure)
         draft = self._draft()
+        if state is AttemptState.SUCCEEDED and any(map(self._asked_in, draft.sessions)):
+            raise queue_not_empty(self.ref)
         row = draft.attempts[self.ref.attempt]
         draft.attempts[self.ref.attempt] = row | columns | {"finished_at": clock()}
         self._tables.put(self.ref.run, draft)
 
     def _draft(self) -> RunTables:
         """The run's rows, to change; raises Superseded where this attempt is not open."""
-        tables = self._tables.runs.get(self.ref.run)
-        row = tables.attempts.get(self.ref.attempt) if tables else None
-        if tables is None or row is None or (row["state"], row["fence"]) != ("Open", self.ref.fence):
+        if not self._tables.is_open(self.ref):
             raise superseded(self.ref)
+        return self._tables.runs[self.ref.run].draft()
+
+    def _session(self, session: UUID) -> SessionTables:
+        """The session's rows, to change; raises NotFound where this attempt does not have it."""
+        tables = self._tables.sessions.get(self._key(session))
+        if tables is None or tables.holder != self.ref:
+            raise no_session(session)
         return tables.draft()
 
-    def _session(self, draft: RunTables, session: UUID) -> SessionTables:
-        if session not in draft.sessions:
-            raise no_session(session)
-        return draft.sessions[session]
+    def _asked_in(self, session: UUID) -> bool:
+        """Whether a message waits there that is for this attempt."""
+        tables = self._tables.sessions[self._key(session)]
+        return tables.holder == self.ref and any(row["queue"] != QueueName.NEXT_TURN for row in tables.waiting())
 
-    def _put(self, draft: RunTables, events: Sequence[NewEvent] = (), blobs: Iterable[bytes | None] = ()) -> None:
-        """Makes the draft count; only events wake those who wait for the run."""
+    def _key(self, session: UUID) -> SessionKey:
+        return self.ref.run.tenant, session
+
+    def _put(
+        self,
+        draft: RunTables,
+        session: tuple[UUID, SessionTables],
+        events: Sequence[NewEvent] = (),
+        blobs: Iterable[bytes | None] = (),
+    ) -> None:
+        """Makes the drafts count; only events wake those who wait for the run."""
+        id, tables = session
+        self._tables.sessions[self._key(id)] = tables
         for blob in blobs:
             if blob is not None:
                 self._tables.put_blob(self.ref.run.tenant, blob)
@@ -195,3 +241,7 @@ def _page(rows: Iterable[Row], large: Sequence[str], size: int) -> Page:
             return Page(fitting, takes)
         fitting.append(row)
     return Page(fitting, 0)
+
+
+def _queue_page(items: Iterable[Row], after: int, size: int) -> Page:
+    return _page([row for row in items if row["seq"] > after], ("queue", "message"), size)

@@ -13,6 +13,7 @@ from pilothouse.records.sessions import Session
 from pilothouse.records.states import Shutdown, StepState
 from pilothouse.records.values import BlobRef
 from pilothouse.store.memory.attempts import MemoryAttemptStore
+from pilothouse.store.memory.outside import MemorySessionStore
 from pilothouse.store.memory.tables import RunTables, Tables, after, channel, clock
 from pilothouse.store.memory.transitions import apply
 from pilothouse.store.ports import Leadership
@@ -148,8 +149,7 @@ class MemoryRunStore:
         if epoch < draft.run["leader_epoch"]:
             raise deposed(ref.run, epoch)
         row = draft.attempts.get(ref.attempt)
-        fits = row is not None and (row["state"], row["fence"]) == ("Open", ref.fence)
-        if row is None or not fits or row["carrier"] not in (None, plain(carrier, "carrier")):
+        if row is None or not draft.is_open(ref) or row["carrier"] not in (None, plain(carrier, "carrier")):
             raise carrier_refused(ref)
         draft.run = {**draft.run, "leader_epoch": epoch}
         draft.attempts[ref.attempt] = {**row, "carrier": carrier}
@@ -164,11 +164,15 @@ class MemoryRunStore:
         raise not_carried(carrier, namespace)
 
     async def sessions(self, run: RunRef) -> Sequence[Session]:
-        found = self._tables.runs[run].sessions if run in self._tables.runs else {}
+        opened = self._tables.runs[run].sessions if run in self._tables.runs else ()
+        found = {session: self._tables.sessions[run.tenant, session] for session in opened}
         return [session_of(session, tables.leaf, tables.entries.values()) for session, tables in found.items()]
 
     def attempt_store(self, ref: AttemptRef) -> MemoryAttemptStore:
         return MemoryAttemptStore(self._tables, ref)
+
+    def session_store(self) -> MemorySessionStore:
+        return MemorySessionStore(self._tables)
 
     async def put_blob(self, tenant: UUID, data: bytes) -> BlobRef:
         self._tables.put_blob(tenant, data)

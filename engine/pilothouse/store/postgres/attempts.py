@@ -1,13 +1,15 @@
-"""The AttemptStore on PostgreSQL. What each call does stands in `migrations/05_pre_attempt_writes.sql`."""
+"""The AttemptStore on PostgreSQL. What each call does stands in `migrations/05_pre_attempt_writes.sql` and
+`migrations/08_pre_queues.sql`."""
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from psycopg.rows import DictRow
 
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
@@ -17,17 +19,21 @@ from pilothouse.store.postgres.calls import Refusals, call, digest_param, row_js
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.postgres.sessions import sessions_of
+from pilothouse.store.queue_rows import item_of
 from pilothouse.store.refusals import (
     entry_there,
     foreign_session,
     intent_refused,
+    items_gone,
     leaf_moved,
     no_blob,
     no_intent,
     no_session,
     no_target,
     no_turn,
+    queue_not_empty,
     result_there,
+    session_busy,
     superseded,
 )
 from pilothouse.store.rows import (
@@ -43,7 +49,10 @@ from pilothouse.store.rows import (
     tool_call_row,
     tool_outcome_row,
 )
-from pilothouse.store.rules import chain
+from pilothouse.store.rules import chain, session_name
+
+_ALL = 2**62
+"""A size that every page keeps."""
 
 _SQL = queries("attempts")
 
@@ -56,16 +65,16 @@ class PostgresAttemptStore:
         self._pool = pool
         self._by = f"({ref.run.tenant},{ref.run.run},{ref.attempt},{ref.fence})"
 
-    async def open_session(self, session: UUID) -> Session:
-        refusals: Refusals = {"foreign_session": lambda _: foreign_session(session)}
-        rows = await self._call("open_session", {"session": session}, refusals)
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
+        params = {"session": session, "name": session_name(self.ref.run.tenant, session, name)}
+        rows = await self._call("open_session", params, _opening_refusals(session))
         [opened] = sessions_of(rows)
         return opened
 
-    async def session_page(self, session: UUID, after: int, size: int) -> Page:
-        refusals: Refusals = {"foreign_session": lambda _: foreign_session(session)}
+    async def session_page(self, session: UUID, after: int, size: int, name: str | None = None) -> Page:
         params = {"session": session, "after": after, "size": size}
-        *rows, last = await self._call("session_page", params, refusals)
+        params["name"] = session_name(self.ref.run.tenant, session, name)
+        *rows, last = await self._call("session_page", params, _opening_refusals(session))
         return Page(rows, last["next"], last["leaf"])
 
     async def append(
@@ -75,6 +84,7 @@ class PostgresAttemptStore:
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         links = chain(leaf, entries)
         rows = [entry_row(link) for link in links]
@@ -85,11 +95,32 @@ class PostgresAttemptStore:
             "entries": rows_json(rows),
             "outcomes": rows_json(map(_outcome_row, outcomes)),
             "events": rows_json(map(event_row, events)),
+            "consumed": list(consumed),
         }
         refusals = _append_refusals(session, leaf, entries, outcomes)
         [written] = await self._call("append_entries", params, refusals)
         common = {"attempt": self.ref.attempt, "at": written["written_at"]}
         return [entry_of(row | common | {"seq": seq}) for seq, row in enumerate(rows, written["before"] + 1)]
+
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        return [item_of(row) for row in (await self.queue_page(session, 0, _ALL)).rows]
+
+    async def queue_page(self, session: UUID, after: int, size: int) -> Page:
+        return await self._queue_page(session, None, None, after, size)
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        page = await self.clear_page(session, queues, id or uuid4(), 0, _ALL)
+        return [item_of(row) for row in page.rows]
+
+    async def clear_page(self, session: UUID, queues: Sequence[QueueName], id: UUID, after: int, size: int) -> Page:
+        return await self._queue_page(session, id, [queue.value for queue in queues], after, size)
+
+    async def _queue_page(
+        self, session: UUID, clearing: UUID | None, queues: list[str] | None, after: int, size: int
+    ) -> Page:
+        params = {"session": session, "clearing": clearing, "queues": queues, "after": after, "size": size}
+        *rows, last = await self._call("queue_page", params, {"no_session": lambda _: no_session(session)})
+        return Page(rows, last["next"])
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
         params = {"session": session, "turn": turn}
@@ -145,7 +176,8 @@ class PostgresAttemptStore:
         raise no_blob(digest)
 
     async def finish(self, state: AttemptState, outputs: Outputs | None = None, failure: Failure | None = None) -> None:
-        await self._call("finish_attempt", {"outcome": row_json(attempt_outcome_row(state, outputs, failure))})
+        params = {"outcome": row_json(attempt_outcome_row(state, outputs, failure))}
+        await self._call("finish_attempt", params, {"queue_not_empty": lambda _: queue_not_empty(self.ref)})
 
     async def _call(
         self, name: str, params: dict[str, Any], refusals: Refusals | None = None, *, binary: bool = False
@@ -154,11 +186,16 @@ class PostgresAttemptStore:
         return await call(self._pool, _SQL[name], params | {"by": self._by}, every, binary=binary)
 
 
+def _opening_refusals(session: UUID) -> Refusals:
+    return {"foreign_session": lambda _: foreign_session(session), "busy": lambda _: session_busy(session)}
+
+
 def _append_refusals(
     session: UUID, leaf: UUID | None, entries: Sequence[NewEntry], outcomes: Sequence[ToolOutcome]
 ) -> Refusals:
     return {
         "leaf_moved": lambda _: leaf_moved(session, leaf),
+        "items_gone": lambda _: items_gone(session),
         "entry_there": lambda _: entry_there(session),
         "no_target": lambda place: no_target(session, entries[place].body["targetId"]),
         **_outcome_refusals(session, outcomes),

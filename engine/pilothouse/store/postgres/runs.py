@@ -26,6 +26,7 @@ from pilothouse.store.postgres.calls import (
     run_params,
 )
 from pilothouse.store.postgres.listener import Listener
+from pilothouse.store.postgres.outside import PostgresSessionStore
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.postgres.sessions import sessions_of
@@ -189,6 +190,9 @@ class PostgresRunStore:
 
     def attempt_store(self, ref: AttemptRef) -> PostgresAttemptStore:
         return PostgresAttemptStore(self._pool, ref)
+
+    def session_store(self) -> PostgresSessionStore:
+        return PostgresSessionStore(self._pool)
 
     async def put_blob(self, tenant: UUID, data: bytes) -> BlobRef:
         ref = blob_ref(data)

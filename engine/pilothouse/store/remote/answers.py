@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.records.sessions import Entry, Session, ToolCallRow
 from pilothouse.records.values import BlobRef, Stored
@@ -108,6 +109,24 @@ def _read_call(item: Fields) -> ToolCallRow:
         result=item.optional("result", lambda name: read_stored(item.fields(name))),
         is_error=item.flag("is_error"),
         finished_at=item.optional("finished_at", item.time),
+    )
+
+
+def _item_texts(row: Row) -> Iterable[str]:
+    small = {"id": row["id"], "queue": row["queue"], "seq": row["seq"], "at": row["at"].isoformat()}
+    return dump(small)[:-1], ',"message":', row["message"], "}"
+
+
+ITEMS = Listing('{"items":[', _item_texts, lambda last: "]}", "seq", 0)
+
+
+def read_items(body: Fields) -> list[QueueItem]:
+    return [_read_item(item) for item in body.each("items")]
+
+
+def _read_item(item: Fields) -> QueueItem:
+    return QueueItem(
+        item.uuid("id"), item.read("queue", QueueName), item.object("message"), item.number("seq"), item.time("at")
     )
 
 

@@ -5,10 +5,11 @@ A call is made once. Where its answer is lost, StoreUnavailable says so and nobo
 """
 
 from collections.abc import Sequence
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
+from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
@@ -16,6 +17,7 @@ from pilothouse.store.remote.answers import (
     read_appended,
     read_blob,
     read_calls,
+    read_items,
     read_recorded,
     read_session,
 )
@@ -23,7 +25,7 @@ from pilothouse.store.remote.connection import Connection
 from pilothouse.store.remote.requests import append_text, finish_text, intend_text, record_text
 from pilothouse.store.remote.wire import dump
 from pilothouse.store.rows import NEW_CALL, entry_of, entry_row, tool_call_of, tool_call_row
-from pilothouse.store.rules import chain
+from pilothouse.store.rules import chain, session_name
 
 
 class RemoteAttemptStore:
@@ -33,8 +35,8 @@ class RemoteAttemptStore:
         self.ref = connection.ref
         self._connection = connection
 
-    async def open_session(self, session: UUID) -> Session:
-        text = dump({"session": session})
+    async def open_session(self, session: UUID, name: str | None = None) -> Session:
+        text = dump({"session": session, "name": session_name(self.ref.run.tenant, session, name)})
         return await self._connection.call("open_session", text, lambda answer: read_session(session, answer))
 
     async def append(
@@ -44,12 +46,20 @@ class RemoteAttemptStore:
         entries: Sequence[NewEntry],
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
         rows = [entry_row(link) for link in chain(leaf, entries)]
-        text = append_text(session, leaf, rows, events, outcomes)
+        text = append_text(session, leaf, rows, events, outcomes, consumed)
         written = await self._connection.call("append", text, lambda answer: read_appended(answer, len(rows)))
         held = {"attempt": self.ref.attempt}
         return [entry_of(row | held | where) for row, where in zip(rows, written, strict=True)]
+
+    async def queued(self, session: UUID) -> Sequence[QueueItem]:
+        return await self._connection.call("queued", dump({"session": session}), read_items)
+
+    async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
+        text = dump({"session": session, "queues": [queue.value for queue in queues], "id": id or uuid4()})
+        return await self._connection.call("clear", text, read_items)
 
     async def tool_calls(self, session: UUID, turn: UUID) -> Sequence[ToolCallRow]:
         return await self._connection.call("tool_calls", dump({"session": session, "turn": turn}), read_calls)

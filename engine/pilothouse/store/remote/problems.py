@@ -4,12 +4,24 @@ error."""
 from typing import Any
 
 from pilothouse.records.values import ValueRefused
-from pilothouse.store.errors import Conflict, NotFound, StoreUnavailable, StoreUnusable, Superseded
+from pilothouse.store.errors import (
+    Conflict,
+    InvalidState,
+    NotFound,
+    QueueNotEmpty,
+    SessionBusy,
+    StoreUnavailable,
+    StoreUnusable,
+    Superseded,
+)
 
 STATUS: dict[type[Exception], int] = {
     Superseded: 403,
     NotFound: 404,
     Conflict: 409,
+    InvalidState: 409,
+    QueueNotEmpty: 409,
+    SessionBusy: 409,
     ValueRefused: 422,
     StoreUnavailable: 503,
 }

@@ -23,6 +23,7 @@ def append_text(
     entries: Iterable[Row],
     events: Iterable[NewEvent],
     outcomes: Iterable[ToolOutcome],
+    consumed: Iterable[UUID],
 ) -> Text:
     """`entries` are rows, as `entry_row` makes them."""
     return dump(
@@ -32,6 +33,7 @@ def append_text(
             "entries": [_entry_text(row) for row in entries],
             "events": _events_text(events),
             "outcomes": [_outcome_text(outcome) for outcome in outcomes],
+            "consumed": [str(item) for item in consumed],
         }
     )
 

@@ -19,6 +19,8 @@ PATH = "/store/v1"
 LIMITS = {
     "open_session": SMALL,
     "append": LARGE,
+    "queued": SMALL,
+    "clear": SMALL,
     "tool_calls": SMALL,
     "intend": LARGE,
     "record": LARGE,
@@ -105,6 +107,10 @@ class Fields:
     def each(self, name: str) -> Iterator["Fields"]:
         """The objects of a list."""
         return map(Fields, self._of(name, list))
+
+    def list_of(self, name: str, meaning: Callable[[str], T]) -> list[T]:
+        """What the texts of a list mean."""
+        return [Fields({name: text}).read(name, meaning) for text in self._of(name, list)]
 
     def read(self, name: str, meaning: Callable[[str], T]) -> T:
         """What the member's text means."""

@@ -1,12 +1,17 @@
 -- name: open_session
-SELECT * FROM open_session(%(by)s, %(session)s);
+SELECT * FROM open_session(%(by)s, %(session)s, %(name)s);
 
 -- name: session_page
-SELECT * FROM session_page(%(by)s, %(session)s, %(after)s, %(size)s);
+SELECT * FROM session_page(%(by)s, %(session)s, %(after)s, %(size)s, %(name)s);
 
 -- name: append_entries
 SELECT * FROM append_entries(
-    %(by)s, %(session)s, %(leaf)s, %(new_leaf)s, %(entries)s, %(outcomes)s, %(events)s
+    %(by)s, %(session)s, %(leaf)s, %(new_leaf)s, %(entries)s, %(outcomes)s, %(events)s, %(consumed)s::uuid[]
+);
+
+-- name: queue_page
+SELECT * FROM queue_page(
+    %(by)s, %(session)s, %(clearing)s, %(queues)s::text[], %(after)s, %(size)s
 );
 
 -- name: list_tool_calls

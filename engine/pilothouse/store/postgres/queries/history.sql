@@ -49,15 +49,17 @@ SELECT * FROM events WHERE tenant = %(tenant)s AND run = %(run)s AND seq > %(aft
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: sessions
-SELECT id, leaf, entry_seq FROM sessions WHERE tenant = %(tenant)s AND run = %(run)s
-ORDER BY created_at, id OFFSET %(after)s LIMIT %(limit)s;
+SELECT s.id, s.leaf, s.entry_seq
+FROM session_runs AS o JOIN sessions AS s ON s.tenant = o.tenant AND s.id = o.session
+WHERE o.tenant = %(tenant)s AND o.run = %(run)s
+ORDER BY o.opened_at, s.id OFFSET %(after)s LIMIT %(limit)s;
 
 -- name: entries
 SELECT id, parent, seq, type, attempt, at, size, CASE WHEN up_to_here <= %(size)s THEN body END AS body FROM (
     SELECT e.*, l.size, sum(l.size) OVER (ORDER BY e.seq) AS up_to_here
-    FROM entries e JOIN sessions s ON s.tenant = e.tenant AND s.id = e.session
+    FROM entries e JOIN session_runs o ON o.tenant = e.tenant AND o.session = e.session
     CROSS JOIN LATERAL (SELECT octet_length(e.type) + octet_length(e.body::text) AS size) l
-    WHERE s.tenant = %(tenant)s AND s.run = %(run)s AND s.id = %(session)s
+    WHERE o.tenant = %(tenant)s AND o.run = %(run)s AND o.session = %(session)s
       AND e.seq > %(after)s AND e.seq <= %(after)s + %(limit)s
 ) found WHERE up_to_here - size <= %(size)s ORDER BY seq;
 

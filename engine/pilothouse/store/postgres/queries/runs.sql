@@ -49,7 +49,8 @@ SELECT * FROM events WHERE tenant = %(tenant)s AND run = %(run)s AND seq > %(aft
 ORDER BY seq LIMIT %(limit)s;
 
 -- name: list_sessions
-SELECT * FROM session_entries WHERE tenant = %(tenant)s AND run = %(run)s ORDER BY created_at, session;
+SELECT e.* FROM session_runs AS o JOIN session_entries AS e ON e.tenant = o.tenant AND e.session = o.session
+WHERE o.tenant = %(tenant)s AND o.run = %(run)s ORDER BY o.opened_at, o.session;
 
 -- name: create_run
 SELECT * FROM create_run(%(new)s, %(steps)s, %(events)s);
