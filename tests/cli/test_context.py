@@ -3,12 +3,13 @@
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.runs import NewStep, Run, StepId
+from pilothouse.records.sessions import NewEntry, named_session
 from pilothouse.records.states import AttemptState, RunState, StepState
 from pilothouse.store.postgres import PostgresRunStore
 from pilothouse.store.transitions import AttemptClosing, RunClosing, StepChange, Transition
@@ -18,7 +19,7 @@ from tests.cli.cluster import Cluster, cluster_on
 from tests.cli.command import Result
 from tests.gateway.read.runs import begun_run, full_run, tell
 from tests.store.fixtures import database, postgres, server_dsn
-from tests.store.samples import BUILD, RUNNING, open_attempt, start
+from tests.store.samples import BUILD, RUNNING, TEST, open_attempt, start
 
 __all__ = ["database", "postgres", "server_dsn"]
 
@@ -96,6 +97,22 @@ async def test_an_id_needs_no_right_to_list_and_no_namespace_is_taken_for_anothe
     assert "ann may not list workflows.pilothouse.dev in namespace team-a" in refused.err
     other = await cluster.cli("get", "nightly", "-n", "team-b")
     assert "ann may not get workflows.pilothouse.dev/nightly in namespace team-b" in other.err
+
+
+async def test_a_session_that_runs_share_is_in_the_logs_of_each_with_its_own_part(cluster: Cluster) -> None:
+    session, leaf = named_session(cluster.tenant, "notes"), None
+    for text in ("one", "two"):
+        run = (await begun_run(cluster.store, cluster.tenant)).ref
+        attempt = cluster.store.attempt_store(await open_attempt(cluster.store, run, TEST))
+        await attempt.open_session(session, "notes")
+        said = {"role": "user", "content": [{"type": "text", "text": text}]}
+        [entry] = await attempt.append(session, leaf, [NewEntry(uuid4(), "message", {"message": said})])
+        leaf = entry.id
+        await attempt.finish(AttemptState.SUCCEEDED)
+    for number, text in ((1, "one"), (2, "two")):
+        shown = (await cluster.cli("logs", f"nightly/{number}")).out
+        assert shown.splitlines() == [f"[test] user: {text}"]
+        assert (await cluster.here("logs", f"nightly/{number}")).out == shown
 
 
 async def test_more_than_one_page_is_read_whole(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

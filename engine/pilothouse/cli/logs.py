@@ -110,8 +110,9 @@ class _Reader:
         return await self._reading.output(self._run, attempt)
 
     def _print_entry(self, entry: Entry) -> None:
-        step = self._steps.get(entry.attempt, "")
-        if entry.type == "message" and self._wanted(step):
+        """What attempts of other runs said in a session that passes from run to run is in their logs."""
+        step = self._steps.get(entry.attempt)
+        if entry.type == "message" and step is not None and self._wanted(step):
             for line in _message_lines(dict(entry.body)["message"]):
                 self._print(step, line)
 
