@@ -12,7 +12,7 @@ from pilothouse.records.runs import AttemptRef, RunRef
 from pilothouse.records.sessions import ToolOutcome, named_session
 from pilothouse.records.states import AttemptState, RunState, Shutdown
 from pilothouse.records.values import ValueRefused, digest
-from pilothouse.store.errors import NotFound, Superseded
+from pilothouse.store.errors import InvalidState, NotFound, QueueNotEmpty, Superseded
 from pilothouse.store.ports import AttemptStore, RunStore
 from pilothouse.store.transitions import RunClosing, Transition
 from tests.store.samples import Everything, everything, message, new_run, opening, start, tool_call
@@ -137,6 +137,16 @@ async def test_a_session_of_one_tenant_is_not_there_for_another(store: RunStore)
     ):
         with pytest.raises(NotFound, match="this tenant has no session"):
             await use
+
+
+async def test_messages_and_attempts_of_one_tenant_count_for_that_tenant_alone(store: RunStore) -> None:
+    ours, theirs = await two_tenants(store)
+    await ours.attempt.clear(ours.session, list(QueueName))
+    await ours.attempt.finish(AttemptState.SUCCEEDED)
+    with pytest.raises(InvalidState):
+        await store.session_store().enqueue(ours.run.tenant, ours.session, QueueName.STEER, {})
+    with pytest.raises(QueueNotEmpty):
+        await theirs.attempt.finish(AttemptState.SUCCEEDED)
 
 
 async def test_the_sessions_of_one_name_are_two_in_two_tenants(store: RunStore) -> None:
