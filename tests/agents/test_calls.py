@@ -7,9 +7,10 @@ from uuid import UUID
 
 import pytest
 
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import ToolExecutionStart
 from pilothouse.agents.journal import CallResult
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, Usage, UserMessage
 from pilothouse.models.provider import Done, ModelEvent, ModelRequest
 from pilothouse.records.values import encode

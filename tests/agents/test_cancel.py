@@ -6,9 +6,10 @@ from uuid import UUID
 
 import pytest
 
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import AgentEnd, TurnEnd
 from pilothouse.agents.journal import CallResult
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.models.provider import ToolCallDelta
 from pilothouse.store.errors import Superseded

@@ -2,7 +2,8 @@
 
 import json
 
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.context import Context
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import UserMessage
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.doubles import ATool, Events, Model, Notes, calls, registry, says
@@ -36,4 +37,4 @@ async def test_every_event_has_the_documented_fields() -> None:
     [result] = next(wire["toolResults"] for wire in wires if wire["type"] == "turn_end")
     assert result["toolCallId"] == "A"
     kinds = {wire["assistantMessageEvent"]["type"] for wire in wires if wire["type"] == "message_update"}
-    assert kinds == {"toolcall_start", "toolcall_delta", "toolcall_end", "text_delta"}
+    assert kinds == {"toolcall_start", "toolcall_delta", "toolcall_end", "text_start", "text_delta", "text_end"}

@@ -6,10 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import AgentEnd, MessageEnd, ToolExecutionUpdate, TurnEnd
-from pilothouse.agents.hooks import Block, GatedCall
+from pilothouse.agents.hooks import Block, EndedTurn, GatedCall, Hooks
 from pilothouse.agents.journal import CallResult
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import AssistantMessage, CustomMessage, Message, UserMessage
 from pilothouse.models.provider import ModelEvent, ModelRequest
 from pilothouse.records.values import ValueRefused
@@ -174,10 +175,10 @@ async def test_the_loop_terminates_only_if_every_result_says_so(who: str, turns:
 
 @pytest.mark.feature("A27")
 async def test_should_stop_ends_the_run_after_the_turn() -> None:
-    async def stop(message: AssistantMessage, results: Sequence[object]) -> bool:
-        return len(results) == 1
+    async def stop(turn: EndedTurn) -> bool:
+        return len(turn.tool_results) == 1
 
-    events, _ = await play(Model(calls(A), says("never")), should_stop=stop)
+    events, _ = await play(Model(calls(A), says("never")), hooks=Hooks(should_stop_after_turn=stop))
     assert events.names == [*OPENING, *executed("A"), *message("A"), "turn_end", "agent_end"]
 
 
@@ -189,7 +190,7 @@ async def test_follow_ups_continue_the_run_where_it_would_stop() -> None:
     async def follow_ups() -> Sequence[Message]:
         return (queue.pop(),) if queue else ()
 
-    events, _ = await play(Model(calls(A), says("hi"), says("bye")), follow_ups=follow_ups)
+    events, _ = await play(Model(calls(A), says("hi"), says("bye")), hooks=Hooks(get_follow_up_messages=follow_ups))
     tail = ["turn_start", *message("user"), *message("assistant"), "turn_end", "agent_end"]
     assert events.names[-7:] == tail
     assert events.names.count("message_start user") == 2
@@ -216,24 +217,26 @@ async def test_deltas_of_the_answer_join_to_its_text() -> None:
     text = "a long answer that a model sends in pieces"
     events, _ = await play(Model(says(text)))
     wires = [event.to_wire() for event in events.seen]
-    deltas = [wire["assistantMessageEvent"]["delta"] for wire in wires if wire["type"] == "message_update"]
+    updates = [wire["assistantMessageEvent"] for wire in wires if wire["type"] == "message_update"]
+    deltas = [update["delta"] for update in updates if update["type"] == "text_delta"]
     assert len(deltas) > 1
     assert "".join(deltas) == text
+    assert updates[0] == {"type": "text_start", "contentIndex": 0}
+    assert updates[-1] == {"type": "text_end", "contentIndex": 0, "content": text}
 
 
-class Refusing:
-    """A gate that blocks the call A and fails on the call B."""
-
-    async def before_tool_call(self, call: GatedCall) -> Block | None:
-        if call.call.id == "B":
-            raise RuntimeError("the policy could not be read")
-        return Block("not on Fridays") if call.call.id == "A" else None
+async def refuse(call: GatedCall) -> Block | None:
+    """Blocks the call A and fails on the call B."""
+    if call.call.id == "B":
+        raise RuntimeError("the policy could not be read")
+    return Block("not on Fridays") if call.call.id == "A" else None
 
 
 @pytest.mark.feature("A25")
 async def test_a_blocked_call_and_one_whose_gate_fails_do_not_run() -> None:
     tool = ATool()
-    events, notes = await play(Model(calls(A, B, ("C", "say", {"text": "c"})), says("hi")), tool, gate=Refusing())
+    model = Model(calls(A, B, ("C", "say", {"text": "c"})), says("hi"))
+    events, notes = await play(model, tool, hooks=Hooks(before_tool_call=refuse))
     assert tool.calls == ["C"]
     assert [result.is_error for result in events.results] == [True, True, False]
     assert events.results[0].text == "not on Fridays"
@@ -242,12 +245,11 @@ async def test_a_blocked_call_and_one_whose_gate_fails_do_not_run() -> None:
 
 
 async def test_a_gate_that_finds_itself_superseded_ends_the_loop() -> None:
-    class Late:
-        async def before_tool_call(self, call: GatedCall) -> Block | None:
-            raise Superseded("another attempt is open")
+    async def late(call: GatedCall) -> Block | None:
+        raise Superseded("another attempt is open")
 
     with pytest.raises(Superseded):
-        await play(Model(calls(A), says("never")), gate=Late())
+        await play(Model(calls(A), says("never")), hooks=Hooks(before_tool_call=late))
 
 
 async def test_an_answer_that_no_store_takes_becomes_a_failed_answer() -> None:

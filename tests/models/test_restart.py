@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import AgentEvent, MessageEnd, MessageStart, MessageUpdate
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import AssistantMessage, Message, UserMessage
 from pilothouse.models.provider import ModelProvider
 from pilothouse.tools.registry import ToolRegistry
@@ -19,7 +20,8 @@ async def test_a_broken_answer_is_kept_as_failed_and_the_next_call_is_the_same_a
         question = UserMessage.of("hi", timestamp=1)
         failed, announced = await turn(provider, [question])
         whole, _ = await turn(provider, [question, *failed])
-    assert announced == ["start ", "update half an ans", "end half an ans"]
+    updates = ["update ", "update half an ans", "update half an ans"]  # the text's start, its delta and its end
+    assert announced == ["start ", *updates, "end half an ans"]
     assert [(message.text, message.stop_reason) for message in answers(failed)] == [("half an ans", "error")]
     assert [(message.text, message.stop_reason) for message in answers(whole)] == [("whole", "stop")]
     assert server.seen[0].body == server.seen[1].body

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import AgentEvent
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import ToolCall, ToolResultMessage, UserMessage
 from pilothouse.models.http_provider import HttpProvider
 from pilothouse.models.provider import Done, ModelEvent, ModelOptions, ModelRequest

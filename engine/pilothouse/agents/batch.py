@@ -2,10 +2,11 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from pilothouse.agents.abort import cancellations, heeded
 from pilothouse.agents.events import (
     Emit,
     MessageEnd,
@@ -14,6 +15,7 @@ from pilothouse.agents.events import (
     ToolExecutionStart,
     ToolExecutionUpdate,
 )
+from pilothouse.agents.hooks import AfterToolCall, EndedCall, ResultPatch
 from pilothouse.agents.journal import CallResult, Recorder
 from pilothouse.agents.messages import ToolCall, ToolResultMessage, now_ms
 from pilothouse.agents.preflight import Preflight, Ready, Refused, error_result
@@ -39,6 +41,9 @@ class _Slot:
     unrecorded: bool = False
     failed: Failed | None = None
     """Why it will have no result."""
+    running: bool = False
+    telling: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while an update is announced."""
 
     def take(self, answer: ToolResult) -> None:
         """Raises ValueError for an answer that makes no message."""
@@ -63,30 +68,28 @@ class Batch:
     recorded as soon as its tool has ended; that of the last one to end is recorded with the messages.
     """
 
-    def __init__(self, turn: Turn, preflight: Preflight, recorder: Recorder, emit: Emit) -> None:
+    def __init__(
+        self, turn: Turn, preflight: Preflight, after_tool_call: AfterToolCall, recorder: Recorder, emit: Emit
+    ) -> None:
         self._turn = turn
         self._preflight = preflight
+        self._after_tool_call = after_tool_call
         self._recorder = recorder
         self._emit = emit
         self.results = turn.appended
         """The results that are in the session, in the order of the calls."""
         first = len(turn.appended)
-        calls = enumerate(turn.message.tool_calls[first:], first)
+        calls = () if turn.failed else enumerate(turn.message.tool_calls[first:], first)
         self._slots = [_Slot(ordinal, call, turn.recorded.get(ordinal)) for ordinal, call in calls]
 
     async def run(self) -> None:
-        """Ends with all results in the session. A cancellation is an abort: the calls without a result get
-        one that says so, then the cancellation is raised. Where a tool raised Failed, that is raised once the
-        calls beside it have ended and their results are recorded."""
-        try:
-            for slots in [[slot] for slot in self._slots] if self._sequential() else [self._slots]:
-                await self._side_by_side(slots)
-        except asyncio.CancelledError:
-            await self._abort()
-            raise
+        """Ends with all results in the session. Whoever is cancelled here calls `abort`. Where a tool raised Failed,
+        that is raised once the calls beside it have ended and their results are recorded."""
+        for slots in [[slot] for slot in self._slots] if self._sequential() else [self._slots]:
+            await self._side_by_side(slots)
 
     def _sequential(self) -> bool:
-        tools = (self._preflight.tools.find(slot.call.name) for slot in self._slots)
+        tools = (self._preflight.context.tools.find(slot.call.name) for slot in self._slots)
         return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
 
     async def _side_by_side(self, slots: list[_Slot]) -> None:
@@ -122,14 +125,14 @@ class Batch:
 
     async def _execute(self, slot: _Slot, ready: Ready, slots: list[_Slot]) -> None:
         """Leaves the result of the last of the slots to be recorded with the messages."""
-        cancelled = _cancellations()
+        cancelled = cancellations()
         if await self._intend(slot, ready):
             await self._call(slot, ready)
         if slot.failed:
             return
         if not slot.unrecorded or any(other.result is None for other in slots):
             await self._record(slot)
-        if _cancellations() > cancelled:
+        if cancellations() > cancelled:
             raise asyncio.CancelledError("a tool kept the cancellation to itself")
 
     async def _intend(self, slot: _Slot, ready: Ready) -> bool:
@@ -142,21 +145,48 @@ class Batch:
         return slot.unrecorded
 
     async def _call(self, slot: _Slot, ready: Ready) -> None:
-        async def on_update(partial: ToolResult) -> None:
-            if slot.answer is None:
-                await self._emit(ToolExecutionUpdate(slot.call.id, slot.call.name, slot.args, partial))
-
-        cancelled = _cancellations()
         try:
-            slot.take(await ready.tool.execute(ToolInvocation(slot.call.id, ready.arguments, on_update)))
-        except StoreError:
-            raise
+            slot.take(await self._run(slot, ready))
         except Failed as error:
             slot.failed = error
+        except ValueError as error:
+            slot.take(error_result("ToolRaised", str(error)))
+        else:
+            await self._override(slot, ready)
+
+    async def _override(self, slot: _Slot, ready: Ready) -> None:
+        """Cancelled here, the call keeps the result of its tool."""
+        if slot.answer is None:
+            return
+        context = self._preflight.context
+        call = EndedCall(self._turn.message, slot.ordinal, slot.call, ready.arguments, context, slot.answer)
+        try:
+            if patch := await heeded(self._after_tool_call(call)):
+                slot.take(_patched(slot.answer, patch))
+        except StoreError:
+            raise
+        except Exception as error:
+            slot.take(error_result("AfterToolCallFailed", f"The check after the call failed: {error}"))
+
+    async def _run(self, slot: _Slot, ready: Ready) -> ToolResult:
+        async def on_update(partial: ToolResult) -> None:
+            async with slot.telling:
+                if slot.running:
+                    await self._emit(ToolExecutionUpdate(slot.call.id, slot.call.name, slot.args, partial))
+
+        cancelled = cancellations()
+        slot.running = True
+        try:
+            return await ready.tool.execute(ToolInvocation(slot.call.id, ready.arguments, on_update))
+        except (StoreError, Failed):
+            raise
         except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _cancellations() > cancelled:
+            if isinstance(error, asyncio.CancelledError) and cancellations() > cancelled:
                 raise
-            slot.take(error_result("ToolRaised", str(error) or type(error).__name__))
+            return error_result("ToolRaised", str(error) or type(error).__name__)
+        finally:
+            async with slot.telling:
+                slot.running = False
 
     async def _record(self, slot: _Slot) -> None:
         """Records the result of a call that has begun, then announces the call's end."""
@@ -200,8 +230,9 @@ class Batch:
         await self._recorder.append(messages, [slot.result_in(self._turn) for slot in slots if slot.unrecorded])
         return messages
 
-    async def _abort(self) -> None:
-        """Best effort: what the store does not take now is found unfinished by whoever resumes."""
+    async def abort(self) -> None:
+        """Gives each call without a result one that says so. Best effort: what the store does not take now is
+        found unfinished by whoever resumes."""
         for slot in self._slots:
             if slot.result is None:
                 slot.take(error_result("Aborted", _BEGUN if slot.unrecorded else _NOT_BEGUN))
@@ -213,10 +244,9 @@ class Batch:
             await self._append(self._slots[len(self.results) - len(self._turn.appended) :])
 
 
-def _cancellations() -> int:
-    """How often this task was asked to end; a CancelledError without a request is a tool's own doing."""
-    task = asyncio.current_task()
-    return task.cancelling() if task else 0
+def _patched(result: ToolResult, patch: ResultPatch) -> ToolResult:
+    fields = {name: value for name in ResultPatch.__slots__ if (value := getattr(patch, name)) is not None}
+    return replace(result, **fields)
 
 
 def _unstorable(error: ValueRefused) -> ToolResult:

@@ -30,7 +30,7 @@ class Limits:
 
 
 class Bounds:
-    """Counts, blocks calls that are over a limit, and says which limit ends the task. It is a Gate."""
+    """Counts, blocks calls that are over a limit, and says which limit ends the task."""
 
     def __init__(self, limits: Limits) -> None:
         self.usage = Usage()

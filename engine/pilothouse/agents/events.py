@@ -9,17 +9,10 @@ from typing import Any, ClassVar, TypeAlias
 
 from pydantic import JsonValue
 
+from pilothouse.agents.blocks import BlockEnd, BlockStart, StreamEvent
 from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, to_wire
-from pilothouse.models.provider import (
-    TextDelta,
-    ThinkingDelta,
-    ToolCallDelta,
-    ToolCallEnd,
-    ToolCallStart,
-)
+from pilothouse.models.provider import ToolCallEnd, ToolCallStart
 from pilothouse.tools.tool import ToolResult
-
-Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ class MessageUpdate:
     """A piece of an assistant message arrived; `message` is all that has arrived so far."""
 
     message: AssistantMessage
-    delta: Delta
+    delta: StreamEvent
 
     type: ClassVar = "message_update"
 
@@ -65,7 +58,7 @@ class MessageUpdate:
         return {
             "type": self.type,
             "message": to_wire(self.message),
-            "assistantMessageEvent": _delta_to_wire(self.delta),
+            "assistantMessageEvent": _stream_to_wire(self.delta),
         }
 
 
@@ -170,15 +163,21 @@ def _result_to_wire(result: ToolResult) -> dict[str, Any]:
     body: dict[str, Any] = {"content": [block.model_dump(mode="json", by_alias=True) for block in result.content]}
     if result.details is not None:
         body["details"] = result.details
+    if result.usage is not None:
+        body["usage"] = result.usage.model_dump(mode="json", by_alias=True)
+    if result.added_tool_names:
+        body["addedToolNames"] = list(result.added_tool_names)
     if result.terminate:
         body["terminate"] = True
     return body
 
 
-def _delta_to_wire(delta: Delta) -> dict[str, Any]:
+def _stream_to_wire(delta: StreamEvent) -> dict[str, Any]:
     body: dict[str, Any] = {"type": delta.type, "contentIndex": delta.content_index}
     if isinstance(delta, ToolCallEnd):
         return body | {"toolCall": delta.tool_call.model_dump(mode="json", by_alias=True)}
-    if isinstance(delta, ToolCallStart):
+    if isinstance(delta, ToolCallStart | BlockStart):
         return body
+    if isinstance(delta, BlockEnd):
+        return body | {"content": delta.content}
     return body | {"delta": delta.delta}

@@ -1,12 +1,13 @@
 """One call of the model: its stream becomes events, and its answer one message."""
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from operator import is_
 
 import rfc8785
 
+from pilothouse.agents.blocks import Blocks, StreamEvent
 from pilothouse.agents.events import Emit, MessageStart, MessageUpdate
 from pilothouse.agents.messages import AssistantMessage, StopReason, ToolCall, Usage, now_ms
 from pilothouse.models.provider import Done, Failed, ModelEvent, ModelProvider, ModelRequest, Start
@@ -20,6 +21,7 @@ class ModelCall:
         self._provider = provider
         self._emit = emit
         self._partial: AssistantMessage | None = None
+        self._blocks = Blocks()
 
     async def answer(self, request: ModelRequest) -> AssistantMessage:
         """The complete answer. A provider that breaks its promise (raises, or ends without an answer) gives
@@ -55,12 +57,17 @@ class ModelCall:
             self._partial = event.partial
             await self._emit(MessageStart(event.partial))
         elif self._partial is not None:
+            await self._update(self._blocks.around(event))
+
+    async def _update(self, events: Iterator[StreamEvent]) -> None:
+        for event in events:
             self._partial = event.partial
             await self._emit(MessageUpdate(event.partial, event))
 
     async def _finish(self, message: AssistantMessage) -> AssistantMessage:
         if self._partial is None:
             await self._emit(MessageStart(message))
+        await self._update(self._blocks.end())
         return message
 
     def _broken(self, reason: StopReason, why: str) -> AssistantMessage:

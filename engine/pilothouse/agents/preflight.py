@@ -1,16 +1,18 @@
 """The checks that a tool call passes before it runs, in order; the first that fails answers the call."""
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import rfc8785
 from pydantic import JsonValue
 
-from pilothouse.agents.hooks import Gate, GatedCall
+from pilothouse.agents.abort import heeded
+from pilothouse.agents.context import Context
+from pilothouse.agents.hooks import BeforeToolCall, GatedCall
 from pilothouse.agents.journal import PreparedCall
 from pilothouse.agents.messages import AssistantMessage, ToolCall
 from pilothouse.store.errors import StoreError
-from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.tool import Tool, ToolResult
 
 CALL_FAILURES = frozenset({"MalformedArguments", "UnknownTool", "InvalidArguments", "Truncated", "ToolRaised"})
@@ -34,9 +36,9 @@ class Ready:
 class Refused(Exception):  # noqa: N818 - the outcome of a check, always turned into a result
     """Answers the call with an error result that says `text`."""
 
-    def __init__(self, reason: str, text: str) -> None:
+    def __init__(self, reason: str, text: str, *, terminate: bool = False) -> None:
         super().__init__(text)
-        self.result = error_result(reason, text)
+        self.result = replace(error_result(reason, text), terminate=terminate)
 
 
 def error_result(reason: str, text: str) -> ToolResult:
@@ -48,19 +50,19 @@ def error_result(reason: str, text: str) -> ToolResult:
 class Preflight:
     """Raises Refused for a call that must not run."""
 
-    tools: ToolRegistry
-    gate: Gate | None
+    context: Context
+    before_tool_call: BeforeToolCall
     calls_per_turn: int
 
     async def check(self, message: AssistantMessage, ordinal: int, call: ToolCall) -> Ready:
         self._check_turn(message, ordinal)
         tool = self._find(call)
-        canonical = _canonical(call)
-        arguments = json.loads(canonical)
-        if problems := self.tools.problems(call.name, arguments):
+        gated = GatedCall(message, ordinal, call, json.loads(_written(call)), self.context)
+        if problems := self.context.tools.problems(call.name, gated.arguments):
             raise Refused("InvalidArguments", f"The arguments do not fit `{call.name}`: {problems}.")
-        await self._pass_gate(GatedCall(message, ordinal, call, arguments))
-        return Ready(tool, PreparedCall(ordinal, call, canonical, tool.idempotent), arguments)
+        await self._ask(gated)
+        canonical = _canonical(gated.arguments)
+        return Ready(tool, PreparedCall(ordinal, call, canonical, tool.idempotent), json.loads(canonical))
 
     def _check_turn(self, message: AssistantMessage, ordinal: int) -> None:
         if message.stop_reason == "length":
@@ -72,25 +74,30 @@ class Preflight:
             )
 
     def _find(self, call: ToolCall) -> Tool:
-        if tool := self.tools.find(call.name):
+        if tool := self.context.tools.find(call.name):
             return tool
-        known = ", ".join(self.tools.names) or "none"
+        known = ", ".join(self.context.tools.names) or "none"
         raise Refused("UnknownTool", f"Tool {call.name} not found. The tools are: {known}.")
 
-    async def _pass_gate(self, call: GatedCall) -> None:
-        if self.gate is None:
-            return
+    async def _ask(self, call: GatedCall) -> None:
         try:
-            block = await self.gate.before_tool_call(call)
+            block = await heeded(self.before_tool_call(call))
         except StoreError:
             raise
         except Exception as error:
             raise Refused("GateFailed", f"Not executed: the check before it failed: {error}") from error
         if block:
-            raise Refused("Blocked", block.reason or "Tool execution was blocked")
+            raise Refused("Blocked", block.reason or "Tool execution was blocked", terminate=block.terminate)
 
 
-def _canonical(call: ToolCall) -> bytes:
+def _written(call: ToolCall) -> bytes:
     if call.arguments_text is not None:
         raise Refused("MalformedArguments", f"Not executed: {call.arguments_error or _INEXACT}.")
-    return rfc8785.dumps(call.arguments)
+    return _canonical(call.arguments)
+
+
+def _canonical(arguments: Mapping[str, JsonValue]) -> bytes:
+    try:
+        return rfc8785.dumps(dict(arguments))
+    except rfc8785.CanonicalizationError as error:
+        raise Refused("MalformedArguments", f"Not executed: the arguments are no JSON: {error}.") from None

@@ -7,7 +7,8 @@ from pydantic import JsonValue
 
 from pilothouse.agents.answers import Answer, AnswerSchema
 from pilothouse.agents.bounds import Bounds
-from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, UserMessage
+from pilothouse.agents.hooks import EndedTurn
+from pilothouse.agents.messages import AssistantMessage, Message, UserMessage
 from pilothouse.agents.turns import failed, terminates
 from pilothouse.records.failures import Failure, FailureCode
 
@@ -40,8 +41,8 @@ class Progress:
         self._answers += not message.tool_calls
         self._cut_off = message.stop_reason == "length"
 
-    async def should_stop(self, message: AssistantMessage, results: Sequence[ToolResultMessage]) -> bool:
-        if all(map(terminates, results)):
+    async def should_stop(self, turn: EndedTurn) -> bool:
+        if all(map(terminates, turn.tool_results)):
             return False
         self.failure = self.bounds.exceeded()
         return self.failure is not None

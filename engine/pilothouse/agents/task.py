@@ -10,10 +10,11 @@ from pydantic import JsonValue
 
 from pilothouse.agents.answers import AnswerSchema
 from pilothouse.agents.bounds import Bounds, Limits
+from pilothouse.agents.context import Context
 from pilothouse.agents.events import AgentEvent, Emit, MessageEnd
-from pilothouse.agents.hooks import Gate, Gates
+from pilothouse.agents.hooks import BeforeToolCall, Hooks, first_block
 from pilothouse.agents.journal import Journal
-from pilothouse.agents.loop import Context, LoopConfig, run_loop
+from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.agents.progress import Progress
 from pilothouse.agents.prompt import system_prompt, user_prompt
@@ -62,7 +63,7 @@ async def run_agent(
     provider: ModelProvider,
     tools: ToolRegistry,
     emit: Emit = ignore,
-    gate: Gate | None = None,
+    before_tool_call: BeforeToolCall | None = None,
 ) -> AgentResult:
     """Runs the task, or continues it where the session stands: nothing that is recorded is done again.
 
@@ -76,7 +77,7 @@ async def run_agent(
         progress.observe(message)
     if position.unknown:
         return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
-    config = _config(task, provider, Journal(store, tree, task.step), progress, gate)
+    config = _config(task, provider, Journal(store, tree, task.step), progress, before_tool_call)
     context = Context(_system(task), build_context(tree.branch()).messages, tools)
     try:
         async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
@@ -104,14 +105,21 @@ def _prompt(task: AgentTask) -> Message:
 
 
 def _config(
-    task: AgentTask, provider: ModelProvider, journal: Journal, progress: Progress, gate: Gate | None
+    task: AgentTask,
+    provider: ModelProvider,
+    journal: Journal,
+    progress: Progress,
+    before_tool_call: BeforeToolCall | None,
 ) -> LoopConfig:
+    checks = filter(None, (progress.bounds.before_tool_call, before_tool_call))
     return LoopConfig(
         provider=provider,
         recorder=journal,
-        gate=Gates(progress.bounds, gate) if gate else progress.bounds,
-        should_stop=progress.should_stop,
-        follow_ups=progress.follow_ups,
+        hooks=Hooks(
+            before_tool_call=first_block(*checks),
+            should_stop_after_turn=progress.should_stop,
+            get_follow_up_messages=progress.follow_ups,
+        ),
         options=task.options,
         response_schema=task.output_schema,
         tool_calls_per_turn=task.limits.tool_calls_per_turn,

@@ -109,6 +109,9 @@ class ToolCallEnd:
     type: Literal["toolcall_end"] = "toolcall_end"
 
 
+Delta = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
+
+
 @dataclass(frozen=True, slots=True)
 class Done:
     """The last event of an answer; `message.stop_reason` is stop, length or toolUse."""
@@ -126,7 +129,7 @@ class Failed:
     type: Literal["error"] = "error"
 
 
-ModelEvent = Start | TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd | Done | Failed
+ModelEvent = Start | Delta | Done | Failed
 
 
 class ModelProvider(Protocol):
