@@ -23,7 +23,7 @@ from pilothouse.agents.turns import Turn
 from pilothouse.records.failures import Failed
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError
-from pilothouse.tools.tool import ToolInvocation, ToolResult
+from pilothouse.tools.tool import ExecutionMode, ToolInvocation, ToolResult
 
 _NOT_BEGUN = "Operation aborted"
 _BEGUN = "Operation aborted while the tool ran; what it had done by then is done"
@@ -82,15 +82,15 @@ class Batch:
         calls = () if turn.failed else enumerate(turn.message.tool_calls[first:], first)
         self._slots = [_Slot(ordinal, call, turn.recorded.get(ordinal)) for ordinal, call in calls]
 
-    async def run(self) -> None:
+    async def run(self, mode: ExecutionMode = "parallel") -> None:
         """Ends with all results in the session. Whoever is cancelled here calls `abort`. Where a tool raised Failed,
         that is raised once the calls beside it have ended and their results are recorded."""
-        for slots in [[slot] for slot in self._slots] if self._sequential() else [self._slots]:
+        for slots in [[slot] for slot in self._slots] if self._sequential(mode) else [self._slots]:
             await self._side_by_side(slots)
 
-    def _sequential(self) -> bool:
+    def _sequential(self, mode: ExecutionMode) -> bool:
         tools = (self._preflight.context.tools.find(slot.call.name) for slot in self._slots)
-        return any(tool is not None and tool.execution_mode == "sequential" for tool in tools)
+        return mode == "sequential" or any(tool and tool.execution_mode == "sequential" for tool in tools)
 
     async def _side_by_side(self, slots: list[_Slot]) -> None:
         prepared = [(slot, await self._prepare(slot)) for slot in slots]

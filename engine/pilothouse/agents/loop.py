@@ -33,11 +33,13 @@ from pilothouse.agents.turns import Turn, failed, terminates
 from pilothouse.models.provider import ModelOptions, ModelProvider, ModelRequest
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError
+from pilothouse.tools.tool import ExecutionMode
 
 
 @dataclass(frozen=True, slots=True)
 class LoopConfig:
-    """Who answers, who records and who decides. `tool_calls_per_turn`: calls beyond it get an error result."""
+    """Who answers, who records and who decides. `tool_calls_per_turn`: calls beyond it get an error result.
+    `tool_execution`: with `sequential` no two calls run side by side, whatever their tools allow."""
 
     provider: ModelProvider
     recorder: Recorder
@@ -45,6 +47,7 @@ class LoopConfig:
     options: ModelOptions = field(default_factory=ModelOptions)
     response_schema: Mapping[str, Any] | None = None
     tool_calls_per_turn: int = 5
+    tool_execution: ExecutionMode = "parallel"
 
 
 async def run_loop(
@@ -155,7 +158,7 @@ class _Loop:
         try:
             if not announced:
                 await self._emit(MessageEnd(turn.message))
-            await batch.run()
+            await batch.run(self._config.tool_execution)
         except asyncio.CancelledError:
             await batch.abort()
             await self._end(turn, batch)

@@ -4,14 +4,17 @@ import json
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from operator import is_
+from typing import Literal
 
 import rfc8785
 
 from pilothouse.agents.blocks import Blocks, StreamEvent
 from pilothouse.agents.events import Emit, MessageStart, MessageUpdate
-from pilothouse.agents.messages import AssistantMessage, StopReason, ToolCall, Usage, now_ms
+from pilothouse.agents.messages import AssistantMessage, ToolCall, Usage, now_ms
 from pilothouse.models.provider import Done, Failed, ModelEvent, ModelProvider, ModelRequest, Start
 from pilothouse.records.values import ValueRefused
+
+ABORTED = "Operation aborted"
 
 
 class ModelCall:
@@ -35,7 +38,7 @@ class ModelCall:
 
     async def abort(self) -> AssistantMessage:
         """What had arrived of an answer whose call was cancelled, without its tool calls."""
-        return await self._finish(self._broken("aborted", "Operation aborted"))
+        return await self._finish(self._broken("aborted", ABORTED))
 
     def unstorable(self, why: ValueRefused) -> AssistantMessage:
         """What stands in the session for an answer that no store takes."""
@@ -70,19 +73,25 @@ class ModelCall:
         await self._update(self._blocks.end())
         return message
 
-    def _broken(self, reason: StopReason, why: str) -> AssistantMessage:
-        partial = self._partial
-        return AssistantMessage(
-            content=tuple(block for block in partial.content if not isinstance(block, ToolCall)) if partial else (),
-            api=self._provider.api,
-            provider=self._provider.provider,
-            model=self._provider.model,
-            usage=partial.usage if partial else Usage(),
-            stop_reason=reason,
-            error_message=why,
-            error_code="F-UNK" if reason == "error" else None,
-            timestamp=now_ms(),
-        )
+    def _broken(self, reason: Literal["error", "aborted"], why: str) -> AssistantMessage:
+        return incomplete(self._provider, reason, why, self._partial)
+
+
+def incomplete(
+    provider: ModelProvider, reason: Literal["error", "aborted"], why: str, partial: AssistantMessage | None = None
+) -> AssistantMessage:
+    """An answer that did not come to its end: what had arrived of it, without its tool calls."""
+    return AssistantMessage(
+        content=tuple(block for block in partial.content if not isinstance(block, ToolCall)) if partial else (),
+        api=provider.api,
+        provider=provider.provider,
+        model=provider.model,
+        usage=partial.usage if partial else Usage(),
+        stop_reason=reason,
+        error_message=why,
+        error_code="F-UNK" if reason == "error" else None,
+        timestamp=now_ms(),
+    )
 
 
 def _exact(message: AssistantMessage) -> AssistantMessage:
