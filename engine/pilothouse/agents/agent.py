@@ -1,9 +1,8 @@
 """An agent in memory: its state, its queues and its listeners around the loop. Nothing of it outlives the process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 from uuid import UUID
 
 from uuid6 import uuid7
@@ -15,6 +14,7 @@ from pilothouse.agents.events import AgentEvent, Emit, MessageEnd
 from pilothouse.agents.hooks import EndedTurn, Hooks, NextTurn
 from pilothouse.agents.inputs import PromptInput, prompts_of
 from pilothouse.agents.journal import CallResult, PreparedCall
+from pilothouse.agents.listeners import Listener, Listeners
 from pilothouse.agents.loop import LoopConfig, run_loop
 from pilothouse.agents.messages import AssistantMessage, ImageContent, Message
 from pilothouse.agents.queue import MessageQueue
@@ -23,9 +23,6 @@ from pilothouse.agents.state import AgentState
 from pilothouse.agents.turns import Turn, failed
 from pilothouse.models.provider import ModelOptions, ModelProvider
 from pilothouse.tools.registry import ToolRegistry
-
-Listener: TypeAlias = Callable[[AgentEvent, Signal], Awaitable[None]]
-"""Hears every event, after the state was reduced by it. It is never cancelled by an abort; the signal tells of it."""
 
 
 class Agent:
@@ -39,15 +36,14 @@ class Agent:
         self.follow_ups = MessageQueue()
         self._hooks = hooks or Hooks()
         self._options = options or ModelOptions()
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[AgentEvent]()
         self._run: Run | None = None
         self._idle = asyncio.Event()
         self._idle.set()
 
-    def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Returns what ends the subscription. Listeners hear one after the other, in the order of subscription."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+    def subscribe(self, listener: Listener[AgentEvent]) -> Callable[[], None]:
+        """The listener hears every event, after the state was reduced by it. Returns what ends that."""
+        return self._listeners.subscribe(listener)
 
     @property
     def signal(self) -> Signal | None:
@@ -163,9 +159,8 @@ class Agent:
         if isinstance(event, MessageEnd):
             self.steering.delivered(event.message)
             self.follow_ups.delivered(event.message)
-        for listener in tuple(self._listeners):
-            if self._run:
-                await listener(event, self._run.signal)
+        if self._run:
+            await self._listeners.tell(event, self._run.signal)
 
 
 class _Settings:
