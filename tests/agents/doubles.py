@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -70,6 +70,19 @@ class Model:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         self.requests.append(request)
         async for event in self._scripted.stream(request):
+            yield event
+
+
+class InOrder(Model):
+    """Answers from a script, by the number of requests: for conversations that are compacted meanwhile."""
+
+    def __init__(self, *turns: Mapping[str, Any]) -> None:
+        super().__init__(*turns)
+        self._each = [ScriptedProvider(parse_script([turn])) for turn in turns]
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        self.requests.append(request)
+        async for event in self._each[self.calls - 1].stream(replace(request, messages=())):
             yield event
 
 

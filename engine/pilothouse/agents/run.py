@@ -57,20 +57,18 @@ class Run:
                 raise
             await self._fail(str(error) or type(error).__name__)
 
-    def _cancel(self) -> bool:
-        """Whether the loop was cancelled just now."""
-        if not self.signal.aborted or self._announcing or self._cancelled or self._ended or self._task is None:
-            return False
-        self._cancelled = True
-        return self._task.cancel()
+    def _cancel(self) -> None:
+        """Cancels the loop once, where it was aborted and no listener is at work."""
+        if self.signal.aborted and self._task and not (self._announcing or self._cancelled or self._ended):
+            self._cancelled = True
+            self._task.cancel()
 
     async def _announce(self, event: AgentEvent) -> None:
         if isinstance(event, AgentEnd):
             event = await self._closed(event)
             self._ended = True
         await self._tell(event)
-        if self._cancel():
-            await asyncio.sleep(0)  # the cancellation arrives here, before another step of the loop
+        self._cancel()
 
     async def _tell(self, event: AgentEvent) -> None:
         self._announcing += 1

@@ -14,12 +14,13 @@ from pilothouse.agents.harness.events import Aborted, HarnessEvent, SavePoint, S
 from pilothouse.agents.harness.hooks import StartChange, Starting
 from pilothouse.agents.hooks import Block, EndedCall, GatedCall, ResultPatch
 from pilothouse.agents.messages import Message, TextContent
-from pilothouse.agents.session import CustomBody, MessageBody
+from pilothouse.agents.session import CompactionSettings, CustomBody, CustomMessageBody, MessageBody
 from pilothouse.models.provider import ModelOptions, ModelRequest
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.desk import Desk
-from tests.agents.doubles import ATool, HangingModel, Model, calls, says
+from tests.agents.doubles import ATool, HangingModel, InOrder, Model, calls, says
 from tests.agents.harness.scene import A, B, entries_of, harness_on, said, texts
+from tests.agents.session.making import Teller
 
 
 @pytest.mark.feature("A44")
@@ -76,6 +77,33 @@ async def test_a_pending_message_is_part_of_the_next_request(desk: Desk) -> None
     harness, _ = await harness_on(desk, model, ATool(work=work))
     await harness.prompt("go")
     assert [message.role for message in model.requests[1].messages] == ["user", "assistant", "toolResult", "user"]
+
+
+@pytest.mark.feature("A60")
+@pytest.mark.feature("A61")
+async def test_what_is_written_at_a_save_point_is_part_of_the_next_request(desk: Desk) -> None:
+    model = Model(calls(A), says("hi"))
+    harness, _ = await harness_on(desk, model, ATool())
+
+    async def listen(event: HarnessEvent, signal: Signal) -> None:
+        if isinstance(event, SavePoint) and model.calls == 1:
+            await harness.append(CustomMessageBody(custom_type="note", content="by the way"))
+
+    harness.subscribe(listen)
+    await harness.prompt(said("go"))
+    assert texts(model.requests[1].messages) == ["go", "by the way"]
+
+
+@pytest.mark.feature("A59")
+async def test_a_compaction_within_a_run_holds_for_its_later_turns(desk: Desk) -> None:
+    big = ("A", "say", {"text": "word " * 160})
+    model = InOrder(calls(big), calls(A), says("hi"))
+    harness, _ = await harness_on(
+        desk, model, ATool(), summarise=Teller(), compaction=CompactionSettings(window=500, reserve=100, keep_recent=50)
+    )
+    await harness.prompt("go")
+    assert "compaction" in await entries_of(desk)
+    assert ["what was said" in str(request.messages) for request in model.requests] == [False, True, True]
 
 
 @pytest.mark.feature("A60")

@@ -7,11 +7,11 @@ from pilothouse.agents.errors import AgentError
 from pilothouse.agents.harness.config import HarnessConfig
 from pilothouse.agents.harness.hooks import Compacting, CompactionChange, HarnessHooks
 from pilothouse.agents.harness.settings import Settings
+from pilothouse.agents.messages import Message
 from pilothouse.agents.session import (
     CompactionError,
     CompactionSettings,
     ModelSummariser,
-    SessionContext,
     SessionTree,
     compact,
     context_tokens,
@@ -30,13 +30,14 @@ class Compactor:
         self._settings = settings
         self._hooks = hooks
 
-    def due(self, context: SessionContext, system: str, tools: Sequence[ToolSpec]) -> bool:
-        """Whether the context is too large for another request, with all that goes with it."""
+    def due(self, messages: Sequence[Message], compacted: int, system: str) -> bool:
+        """Whether the messages are too many for another request, with all that goes with them. The first `compacted`
+        report on a context that is gone."""
         if self._config.compaction is None:
             return False
-        tokens = context_tokens(context.messages, context.compacted)
-        if tokens == estimate(context.messages):  # no answer reported what the prompt and the tools take
-            tokens += _overhead(system, tools)
+        tokens = context_tokens(messages, compacted)
+        if tokens == estimate(messages):  # no answer reported what the prompt and the tools take
+            tokens += _overhead(system, self._settings.registry.specs)
         return should_compact(tokens, self._config.compaction)
 
     async def run(self, instructions: str = "") -> tuple[Entry, bool]:

@@ -216,7 +216,7 @@ class AgentHarness:
     async def _activate(self, names: tuple[str, ...] | None, tools: Sequence[Tool]) -> None:
         if names is not None and names != self._settings.active:
             await self.append(ActiveToolsChangeBody(active_tool_names=names))
-        self._settings.tools, self._settings.active = tuple(tools), names
+        self._settings.show(tuple(tools), names)
         await self._tell(ToolsUpdate([tool.name for tool in tools], names))
 
     async def _add_tools(self, names: Sequence[str]) -> None:

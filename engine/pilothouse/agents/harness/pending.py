@@ -11,6 +11,8 @@ class PendingWrites:
     def __init__(self, tree: SessionTree) -> None:
         self._tree = tree
         self._bodies: deque[Body] = deque()
+        self.written = 0
+        """How many were written."""
 
     def put(self, body: Body) -> None:
         self._bodies.append(body)
@@ -21,4 +23,5 @@ class PendingWrites:
         while self._bodies:
             await self._tree.add(self._bodies[0])
             self._bodies.popleft()
+            self.written += 1
         return any_pending

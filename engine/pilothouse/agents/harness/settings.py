@@ -14,13 +14,13 @@ from pilothouse.tools.tool import Tool
 
 
 class Settings:
-    """`system_prompt` is a hook's for the run that is on, None without one."""
+    """`active` are the names of the tools that the model sees, None: of all; `registry` holds them. `system_prompt` is
+    a hook's for the run that is on, None without one."""
 
     def __init__(self, config: HarnessConfig) -> None:
         self.model = config.model
         self.thinking_level: ThinkingLevel = config.options.thinking
-        self.tools = tuple(config.tools)
-        self.active: tuple[str, ...] | None = None
+        self.show(tuple(config.tools), None)
         self.resources = config.resources
         self.system_prompt: str | None = None
         self._config = config
@@ -31,7 +31,8 @@ class Settings:
         state = state_of(branch)
         model = self._model_of(state.model)
         active = None if state.active_tool_names is None else self.checked(state.active_tool_names)
-        self.model, self.active = model, active
+        self.model = model
+        self.show(self.tools, active)
         said = any(entry.type == ThinkingLevelChangeBody.type for entry in branch)
         if said and state.thinking_level in get_args(ThinkingLevel):
             self.thinking_level = cast(ThinkingLevel, state.thinking_level)
@@ -43,9 +44,10 @@ class Settings:
         except SessionError as error:
             raise AgentError("invalid_argument", str(error)) from error
 
-    @property
-    def registry(self) -> ToolRegistry:
-        return ToolRegistry([tool for tool in self.tools if self.active is None or tool.name in self.active])
+    def show(self, tools: tuple[Tool, ...], active: tuple[str, ...] | None) -> None:
+        """From now on there are these tools, and the model sees the active ones. Raises ToolRefused."""
+        self.registry = ToolRegistry([tool for tool in tools if active is None or tool.name in active])
+        self.tools, self.active = tools, active
 
     async def prompt(self) -> str:
         if self.system_prompt is not None:

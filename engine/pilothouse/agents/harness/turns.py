@@ -16,7 +16,7 @@ from pilothouse.agents.journal import Recorder
 from pilothouse.agents.loop import LoopConfig
 from pilothouse.agents.messages import Message
 from pilothouse.agents.queue import QueueMode
-from pilothouse.agents.session import SessionContext, SessionTree, build_context
+from pilothouse.agents.session import SessionTree, build_context
 from pilothouse.models.provider import ModelProvider
 from pilothouse.records.sessions import Entry
 
@@ -43,6 +43,8 @@ class Turns:
 
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
+        self._seen = -1
+        self._compacted = 0
 
     async def start(self, said: Sequence[Message]) -> Sequence[Message]:
         """The prompts of the run: what was queued for it, what was said, and what a hook adds."""
@@ -57,7 +59,7 @@ class Turns:
     async def context(self) -> Context:
         """What the session and the settings say now."""
         settings = self._ground.settings
-        return Context(await settings.prompt(), self._session().messages, settings.registry)
+        return Context(await settings.prompt(), self._messages(), settings.registry)
 
     def config(self, recorder: Recorder) -> LoopConfig:
         config, settings = self._ground.config, self._ground.settings
@@ -77,17 +79,18 @@ class Turns:
         before = ground.hooks.before_provider_request
         return HookedModel(ground.settings.model, before) if before else ground.settings.model
 
-    def _session(self) -> SessionContext:
-        return build_context(self._ground.tree.branch(), self._ground.config.projectors)
+    def _messages(self) -> Sequence[Message]:
+        session = build_context(self._ground.tree.branch(), self._ground.config.projectors)
+        self._seen, self._compacted = self._ground.pending.written, session.compacted
+        return session.messages
 
     async def _transform(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Each request is checked: what it will hold is in the session by now."""
         ground = self._ground
-        if ground.config.compaction:
-            session = self._session()
-            if ground.compactor.due(session, await ground.settings.prompt(), ground.settings.registry.specs):
-                await ground.compacted(*await ground.compactor.run())
-                messages = self._session().messages
+        if ground.compactor.due(messages, self._compacted, await ground.settings.prompt()):
+            await ground.compacted(*await ground.compactor.run())
+            messages = self._messages()
+            self._seen = -1  # the loop itself has the old ones until the next turn
         return await ground.hooks.context.last(messages) or messages
 
     async def _before(self, call: GatedCall) -> Block | None:
@@ -102,7 +105,10 @@ class Turns:
         if added:
             await ground.activate(added)
         await ground.pending.flush()
-        return NextTurn(await self.context(), self._model(), ground.settings.thinking_level)
+        context = replace(turn.context, system=await ground.settings.prompt(), tools=ground.settings.registry)
+        if self._seen != ground.pending.written:
+            context = replace(context, messages=self._messages())
+        return NextTurn(context, self._model(), ground.settings.thinking_level)
 
     async def _steer(self) -> Sequence[Message]:
         return await self._take("steer", self._ground.config.steering_mode)
