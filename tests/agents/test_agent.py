@@ -60,6 +60,9 @@ def test_a_text_becomes_a_message_and_messages_stay_as_they_are() -> None:
     note, listed = CustomMessage(role="note"), [said("a"), said("b")]
     assert prompts_of(note) == [note]
     assert prompts_of(listed) is listed
+    with pytest.raises(AgentError) as raised:
+        prompts_of([])
+    assert raised.value.code == "invalid_argument"
 
 
 @pytest.mark.feature("A14")

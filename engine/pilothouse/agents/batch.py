@@ -14,6 +14,7 @@ from pilothouse.agents.events import (
     ToolExecutionEnd,
     ToolExecutionStart,
     ToolExecutionUpdate,
+    ignore,
 )
 from pilothouse.agents.hooks import AfterToolCall, EndedCall, ResultPatch
 from pilothouse.agents.journal import CallResult, Recorder
@@ -242,6 +243,12 @@ class Batch:
             await self._settle(slot)
         with suppress(StoreError):
             await self._append(self._slots[len(self.results) - len(self._turn.appended) :])
+
+    async def give_up(self) -> None:
+        """As `abort`, where those who listen cannot be told any more."""
+        self._emit = ignore
+        with suppress(Exception):
+            await self.abort()
 
 
 def _patched(result: ToolResult, patch: ResultPatch) -> ToolResult:

@@ -155,6 +155,10 @@ Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 """Where the loop's events go; the loop waits until each is taken."""
 
 
+async def ignore(event: AgentEvent) -> None:
+    """Takes events for nobody."""
+
+
 def _call_to_wire(event: ToolExecutionStart | ToolExecutionUpdate | ToolExecutionEnd) -> dict[str, Any]:
     return {"type": event.type, "toolCallId": event.tool_call_id, "toolName": event.tool_name}
 

@@ -31,6 +31,7 @@ from pilothouse.agents.preflight import Preflight
 from pilothouse.agents.repair import repaired
 from pilothouse.agents.turns import Turn, failed, terminates
 from pilothouse.models.provider import ModelOptions, ModelProvider, ModelRequest
+from pilothouse.records.failures import Failed
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import StoreError
 from pilothouse.tools.tool import ExecutionMode
@@ -64,8 +65,8 @@ async def run_loop(
     answered or after which nothing was decided; with neither, at once with a model call, and then the conversation
     must end with something to answer, else ValueError. Ends after a response without tool calls, or that failed,
     and where a hook says so. Cancelling the task is the abort: the turn is closed with a result for every call, then
-    CancelledError is raised. An error of the recorder or of a hook, or Failed from a tool, ends the loop without
-    another write or event.
+    CancelledError is raised. An error of the recorder, or Failed from a tool, ends the loop without another write or
+    event; an error of a hook or a subscriber without another event, after a result for every call was recorded.
     """
     if not prompts and resume is None:
         _check_answerable(context.messages)
@@ -162,6 +163,11 @@ class _Loop:
         except asyncio.CancelledError:
             await batch.abort()
             await self._end(turn, batch)
+            raise
+        except (StoreError, Failed):
+            raise
+        except Exception:
+            await batch.give_up()
             raise
         return await self._next(await self._end(turn, batch))
 

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pilothouse.agents.answers import AnswerSchema
 from pilothouse.agents.bounds import Bounds, Limits
 from pilothouse.agents.context import Context
-from pilothouse.agents.events import AgentEvent, Emit, MessageEnd
+from pilothouse.agents.events import AgentEvent, Emit, MessageEnd, ignore
 from pilothouse.agents.hooks import BeforeToolCall, Hooks, first_block
 from pilothouse.agents.journal import Journal
 from pilothouse.agents.loop import LoopConfig, run_loop
@@ -51,10 +51,6 @@ class AgentResult:
 
     outputs: Mapping[str, JsonValue]
     failure: Failure | None = None
-
-
-async def ignore(event: AgentEvent) -> None:
-    """Takes events for nobody."""
 
 
 async def run_agent(

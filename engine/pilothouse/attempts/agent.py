@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from pilothouse.agents.definition import ToolGround, make_provider, make_task, open_tools
-from pilothouse.agents.events import Emit
-from pilothouse.agents.task import AgentResult, AgentTask, ignore, run_agent
+from pilothouse.agents.events import Emit, ignore
+from pilothouse.agents.task import AgentResult, AgentTask, run_agent
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.meta import KeyRef
 from pilothouse.attempts.assignment import Assignment

@@ -8,14 +8,15 @@ import pytest
 
 from pilothouse.agents.abort import Signal
 from pilothouse.agents.errors import AgentError
-from pilothouse.agents.events import AgentEnd, MessageEnd, TurnEnd
+from pilothouse.agents.events import AgentEnd, MessageEnd, ToolExecutionEnd, TurnEnd
 from pilothouse.agents.harness import Destination
 from pilothouse.agents.harness.events import Aborted, HarnessEvent, SavePoint, Settled
 from pilothouse.agents.harness.hooks import StartChange, Starting
 from pilothouse.agents.hooks import Block, EndedCall, GatedCall, ResultPatch
-from pilothouse.agents.messages import Message, TextContent
+from pilothouse.agents.messages import ImageContent, Message, TextContent, UserMessage
 from pilothouse.agents.session import CompactionSettings, CustomBody, CustomMessageBody, MessageBody
 from pilothouse.models.provider import ModelOptions, ModelRequest
+from pilothouse.store.errors import Superseded
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.desk import Desk
 from tests.agents.doubles import ATool, HangingModel, InOrder, Model, calls, says
@@ -122,6 +123,27 @@ async def test_a_listener_that_fails_loses_no_pending_write_and_the_failure_is_k
     assert await entries_of(desk) == ["user", "assistant", "custom", "assistant"]
     assert heard.names[-4:] == ["turn_end", "save_point", "agent_end", "settled"]
     assert len(heard.all_of(SavePoint)) == 1
+
+
+@pytest.mark.feature("A68")
+@pytest.mark.feature("A41")
+async def test_a_listener_that_fails_among_tools_leaves_no_call_without_a_result(desk: Desk) -> None:
+    async def work(call: ToolInvocation) -> ToolResult:
+        if call.id == "B":
+            await asyncio.Event().wait()
+        return ToolResult.of(call.id)
+
+    async def listen(event: HarnessEvent, signal: Signal) -> None:
+        if isinstance(event, ToolExecutionEnd):
+            raise RuntimeError("it broke")
+
+    harness, _ = await harness_on(desk, Model(calls(A, B), says("never")), ATool(work=work))
+    harness.subscribe(listen)
+    answer = await harness.prompt("go")
+    assert answer.error_message == "it broke"
+    assert await entries_of(desk) == ["user", "assistant", "toolResult", "toolResult", "assistant"]
+    results = [entry.body["message"] for entry in (await desk.stored()).entries[2:4]]
+    assert [(result["toolCallId"], result["isError"]) for result in results] == [("A", False), ("B", True)]
 
 
 @pytest.mark.feature("A67")
@@ -303,6 +325,40 @@ async def test_a_new_process_continues_the_open_turn_and_repeats_nothing(desk: D
     with pytest.raises(asyncio.CancelledError):
         await dead
     assert await entries_of(desk) == ["user", "assistant", "toolResult", "toolResult", "assistant"]
+
+
+@pytest.mark.feature("A69")
+async def test_a_process_that_was_superseded_writes_and_tells_nothing_more(desk: Desk) -> None:
+    begun, end = asyncio.Event(), asyncio.Event()
+
+    async def work(call: ToolInvocation) -> ToolResult:
+        begun.set()
+        await end.wait()
+        return ToolResult.of("late")
+
+    first, heard = await harness_on(desk, Model(calls(A), says("never")), ATool(work=work))
+    late = asyncio.create_task(first.prompt("go"))
+    await begun.wait()
+    await desk.attempt()
+    before = heard.names
+    end.set()
+    with pytest.raises(Superseded):
+        await late
+    assert (heard.names, first.phase) == (before, "idle")
+    assert await entries_of(desk) == ["user", "assistant"]
+
+
+@pytest.mark.feature("A5")
+async def test_images_reach_the_model_and_the_session(desk: Desk) -> None:
+    model = Model(says("a cat"))
+    harness, _ = await harness_on(desk, model)
+    image = ImageContent(media_type="image/png", data="AA==")
+    await harness.prompt("what is it?", [image])
+    [message] = model.requests[0].messages
+    assert isinstance(message, UserMessage)
+    assert message.content == (TextContent(text="what is it?"), image)
+    stored = (await desk.stored()).entries[0].body["message"]["content"]
+    assert stored[1] == {"type": "image", "mediaType": "image/png", "data": "AA=="}
 
 
 async def test_a_session_without_messages_has_nothing_to_continue(desk: Desk) -> None:
