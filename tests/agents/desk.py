@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import UUID, uuid4
 
+from pilothouse.agents.messages import UserMessage, to_wire
 from pilothouse.records.events import Event, NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
@@ -22,6 +23,7 @@ class Desk:
 
     def __init__(self, store: RunStore, run: RunRef, epoch: int) -> None:
         self.session = uuid4()
+        self.outside = store.session_store()
         self._store = store
         self._run = run
         self._epoch = epoch
@@ -37,6 +39,18 @@ class Desk:
         await self._store.commit(self._run, self._epoch, Transition(change, closing, [opening]))
         return self._store.attempt_store(self._open)
 
+    async def say(self, queue: QueueName, text: str, id: UUID | None = None) -> QueueItem:
+        """Somebody outside of the run says it to the session."""
+        message = to_wire(UserMessage.of(text, 1))
+        return await self.outside.enqueue(self._run.tenant, self.session, queue, message, id)
+
+    async def take_back(self, *items: QueueItem) -> None:
+        await self.outside.cancel(self._run.tenant, self.session, [item.id for item in items])
+
+    async def waiting(self) -> list[str]:
+        found = await self.outside.queued(self._run.tenant, self.session)
+        return [item.message["content"][0]["text"] for item in found]
+
     async def events(self) -> Sequence[Event]:
         return await self._store.events(self._run)
 
@@ -46,8 +60,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def a_desk(store: RunStore) -> AsyncIterator[Desk]:
-    run = RunRef(uuid4(), uuid4())
+async def a_desk(store: RunStore, tenant: UUID | None = None) -> AsyncIterator[Desk]:
+    run = RunRef(tenant or uuid4(), uuid4())
     new = NewRun(run.tenant, run.run, "team-a", "w", uuid4(), "k", {}, {}, [NewStep(STEP, "invokeAgent")])
     async with store.lead(str(run.run)) as leadership:
         await store.create_run(new)
@@ -61,8 +75,8 @@ class Desks:
         self._store = store
         self._stack = stack
 
-    async def new(self) -> Desk:
-        return await self._stack.enter_async_context(a_desk(self._store))
+    async def new(self, tenant: UUID | None = None) -> Desk:
+        return await self._stack.enter_async_context(a_desk(self._store, tenant))
 
 
 class Killed(BaseException):

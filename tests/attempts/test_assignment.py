@@ -18,7 +18,9 @@ values = st.recursive(
     max_leaves=10,
 )
 objects = st.dictionaries(st.text(), values, max_size=3)
-works = st.builds(AgentWork, st.text(), objects, st.text(), objects, st.none() | st.floats(0.1, 1e6))
+works = st.builds(
+    AgentWork, st.text(), objects, st.text(), objects, st.none() | st.floats(0.1, 1e6), st.none() | st.text()
+)
 
 
 @given(st.builds(Assignment, works, st.text()))
@@ -31,7 +33,15 @@ def test_a_value_that_json_cannot_hold_is_refused_by_name() -> None:
         Assignment(AgentWork("worker", {}, "Go.", {"n": float("nan")})).encode()
 
 
-GOOD = {"agent": "worker", "spec": {}, "message": "Go.", "arguments": {}, "timeout": 5, "instructions": ""}
+GOOD = {
+    "agent": "worker",
+    "spec": {},
+    "message": "Go.",
+    "arguments": {},
+    "timeout": 5,
+    "session": None,
+    "instructions": "",
+}
 
 
 @pytest.mark.parametrize(
@@ -43,6 +53,7 @@ GOOD = {"agent": "worker", "spec": {}, "message": "Go.", "arguments": {}, "timeo
         ({"arguments": "{}"}, "arguments"),
         ({"timeout": True}, "timeout"),
         ({"timeout": "5"}, "timeout"),
+        ({"session": 1}, "session"),
         ({"instructions": None}, "instructions"),
     ],
 )

@@ -47,10 +47,13 @@ def make_task(
     message: str,
     arguments: Mapping[str, JsonValue],
     instructions: str,
+    session_name: str | None = None,
 ) -> AgentTask:
-    """The task of one attempt. `instructions` is the system prompt, wherever the spec takes it from."""
+    """The task of one attempt. `instructions` is the system prompt, wherever the spec takes it from. `session_name` is
+    that of a session that passes from run to run."""
     return AgentTask(
         session=session,
+        session_name=session_name,
         message=message,
         arguments=arguments,
         instructions=instructions,

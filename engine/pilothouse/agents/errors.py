@@ -2,6 +2,8 @@
 
 from typing import Literal, TypeAlias
 
+from pilothouse.store.errors import Conflict
+
 AgentCode: TypeAlias = Literal[
     "busy", "invalid_state", "invalid_argument", "session", "hook", "compaction", "branch_summary"
 ]
@@ -13,3 +15,7 @@ class AgentError(Exception):
     def __init__(self, code: AgentCode, message: str) -> None:
         super().__init__(message)
         self.code: AgentCode = code
+
+
+class Withdrawn(Conflict):
+    """A message was taken back while it was on its way into the session. Nothing was written; go on without it."""

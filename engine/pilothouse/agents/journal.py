@@ -12,12 +12,14 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
+from pilothouse.agents.errors import Withdrawn
 from pilothouse.agents.messages import AssistantMessage, Message, ToolCall, ToolResultMessage, to_wire
 from pilothouse.agents.session import SessionTree
 from pilothouse.agents.turns import Turn
 from pilothouse.records.events import EventType, NewEvent
 from pilothouse.records.runs import StepId
 from pilothouse.records.sessions import NewToolCall, ToolOutcome
+from pilothouse.store.errors import Conflict, Superseded
 from pilothouse.store.ports import AttemptStore
 
 
@@ -57,17 +59,46 @@ class Recorder(Protocol):
         ...
 
 
-class Journal:
-    """The Recorder over a session of the store; it tells the run's event list, too."""
+class Inbox(Protocol):
+    """Where messages came from that nobody said in this process."""
 
-    def __init__(self, store: AttemptStore, tree: SessionTree, step: StepId | None) -> None:
+    def items(self, messages: Sequence[Message]) -> Sequence[UUID]:
+        """The rows of the store that hold them, of those that were taken from the inbox."""
+        ...
+
+    async def withdrawn(self, items: Sequence[UUID]) -> bool:
+        """Whether one of the rows does not wait any more."""
+        ...
+
+    async def delivered(self, messages: Sequence[Message]) -> None:
+        """The messages, the same objects that were taken, are in the session now; others change nothing."""
+        ...
+
+
+class Journal:
+    """The Recorder over a session of the store; it tells the run's event list, too. What comes from the inbox is
+    delivered by the write that appends it; raises Withdrawn where that was taken back meanwhile."""
+
+    def __init__(self, store: AttemptStore, tree: SessionTree, step: StepId | None, inbox: Inbox) -> None:
         self._store = store
         self._tree = tree
         self._step = step
+        self._inbox = inbox
 
     async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
         events = (*map(self._finished, results), *self._turn_events(messages))
-        return await self._tree.append(messages, events, [_outcome(result) for result in results])
+        outcomes = [_outcome(result) for result in results]
+        items = self._inbox.items(messages)
+        try:
+            entry = await self._tree.append(messages, events, outcomes, items)
+        except Superseded:
+            raise
+        except Conflict:
+            if items and await self._inbox.withdrawn(items):
+                raise Withdrawn("a message was taken back before it was delivered") from None
+            raise
+        await self._inbox.delivered(messages)
+        return entry
 
     async def intend(self, turn: Turn, call: PreparedCall) -> None:
         intent = NewToolCall(turn.id, call.ordinal, call.call.id, call.call.name, call.canonical, call.idempotent)

@@ -134,10 +134,13 @@ class _Loop:
             raise
 
     async def _add(self, messages: Sequence[Message]) -> None:
+        """All are recorded at once, so a process that dies leaves all that begins a turn, or nothing of it."""
+        if not messages:
+            return
+        await self._recorder.append(messages)
+        self._keep(messages)
         for message in messages:
             await self._emit(MessageStart(message))
-            await self._recorder.append((message,))
-            self._keep((message,))
             await self._emit(MessageEnd(message))
 
     async def _answer(self, call: ModelCall) -> Turn:

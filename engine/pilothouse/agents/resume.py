@@ -23,8 +23,8 @@ from pilothouse.store.ports import AttemptStore
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The messages of the branch, and the turn that it ends in if it ends in one. `unknown` is a call of that
-    turn that was begun, whose outcome was not recorded, and which must not be run again."""
+    """The messages of the branch that this step wrote, and the turn that it ends in if it ends in one of these.
+    `unknown` is a call of that turn that was begun, whose outcome was not recorded, and which must not be run again."""
 
     messages: tuple[Message, ...]
     turn: Turn | None = None
@@ -42,7 +42,8 @@ def outcome_unknown(row: ToolCallRow) -> Failure:
 
 async def find_position(store: AttemptStore, tree: SessionTree) -> Position:
     """What was recorded of the branch."""
-    found = [(entry.id, message) for entry in tree.branch() if (message := message_of(entry))]
+    own = [entry for entry in tree.branch() if tree.own(entry)]
+    found = [(entry.id, message) for entry in own if (message := message_of(entry))]
     position = Position(tuple(message for _, message in found))
     turn = _last_turn(found)
     if turn is None or turn.message.stop_reason == "aborted":
@@ -79,7 +80,7 @@ async def _result(store: AttemptStore, row: ToolCallRow) -> ToolResultMessage:
 
 
 def worked(tree: SessionTree) -> timedelta:
-    """How long processes have worked on the branch, by the database's clock. The time between one process and
-    the next does not count."""
-    steps = pairwise(tree.branch())
+    """How long processes of this step have worked on the branch, by the database's clock. The time between one process
+    and the next does not count."""
+    steps = pairwise(filter(tree.own, tree.branch()))
     return sum((after.at - before.at for before, after in steps if after.attempt == before.attempt), timedelta())

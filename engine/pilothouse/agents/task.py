@@ -2,24 +2,27 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from pydantic import JsonValue
 
+from pilothouse.agents.abort import Signal
 from pilothouse.agents.answers import AnswerSchema
 from pilothouse.agents.bounds import Bounds, Limits
-from pilothouse.agents.context import Context
+from pilothouse.agents.errors import Withdrawn
 from pilothouse.agents.events import AgentEvent, Emit, MessageEnd, ignore
-from pilothouse.agents.hooks import BeforeToolCall, Hooks, first_block
-from pilothouse.agents.journal import Journal
-from pilothouse.agents.loop import LoopConfig, run_loop
+from pilothouse.agents.harness import AgentHarness, HarnessConfig, StoredQueues
+from pilothouse.agents.harness.events import HarnessEvent
+from pilothouse.agents.hooks import BeforeToolCall, first_block
+from pilothouse.agents.listeners import Listener
 from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.agents.progress import Progress
 from pilothouse.agents.prompt import system_prompt, user_prompt
 from pilothouse.agents.resume import find_position, outcome_unknown, worked
-from pilothouse.agents.session import SessionTree, build_context
+from pilothouse.agents.session import SessionTree
 from pilothouse.models.provider import ModelOptions, ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
@@ -42,6 +45,8 @@ class AgentTask:
     options: ModelOptions = field(default_factory=ModelOptions)
     attempt: int = 1
     step: StepId | None = None
+    session_name: str | None = None
+    """Of a session that passes from run to run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +72,18 @@ async def run_agent(
     nothing more is written, done or announced. Cancelling closes the turn and raises CancelledError.
     """
     progress = Progress(Bounds(task.limits), _schema(task))
-    tree = await SessionTree.open(store, task.session, task.attempt)
+    tree = await SessionTree.open(store, task.session, task.attempt, task.session_name, task.step)
     position = await find_position(store, tree)
     for message in position.messages:
         progress.observe(message)
     if position.unknown:
         return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
-    config = _config(task, provider, Journal(store, tree, task.step), progress, before_tool_call)
-    context = Context(_system(task), build_context(tree.branch()).messages, tools)
+    harness = _harness(task, tree, provider, tools, progress)
+    harness.hooks.tool_call.add(first_block(*filter(None, (progress.bounds.before_tool_call, before_tool_call))))
+    harness.subscribe(_observed(progress, emit))
     try:
         async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
-            prompts = () if position.messages else (_prompt(task),)
-            await run_loop(context, config, _observed(progress, emit), prompts=prompts, resume=position.turn)
+            await _play(harness, _prompt(task), bool(position.messages))
     except Failed as error:
         progress.failure = error.failure
     except TimeoutError:
@@ -86,6 +91,15 @@ async def run_agent(
             raise
         progress.failure = _too_late(task.limits)
     return AgentResult(progress.outputs(task.session), progress.failure)
+
+
+async def _play(harness: AgentHarness, prompt: Message, begun: bool) -> None:
+    """Where a message is taken back on its way into the session, all goes on without it."""
+    while True:
+        with suppress(Withdrawn):
+            await (harness.continue_() if begun else harness.prompt(prompt))
+            return
+        begun = bool((await find_position(harness.tree.store, harness.tree)).messages)
 
 
 def _schema(task: AgentTask) -> AnswerSchema | None:
@@ -100,35 +114,31 @@ def _prompt(task: AgentTask) -> Message:
     return UserMessage.of(user_prompt(task.message, task.arguments))
 
 
-def _config(
-    task: AgentTask,
-    provider: ModelProvider,
-    journal: Journal,
-    progress: Progress,
-    before_tool_call: BeforeToolCall | None,
-) -> LoopConfig:
-    checks = filter(None, (progress.bounds.before_tool_call, before_tool_call))
-    return LoopConfig(
-        provider=provider,
-        recorder=journal,
-        hooks=Hooks(
-            before_tool_call=first_block(*checks),
-            should_stop_after_turn=progress.should_stop,
-            get_follow_up_messages=progress.follow_ups,
-        ),
+def _harness(
+    task: AgentTask, tree: SessionTree, provider: ModelProvider, tools: ToolRegistry, progress: Progress
+) -> AgentHarness:
+    config = HarnessConfig(
+        provider,
+        tools,
+        _system(task),
         options=task.options,
         response_schema=task.output_schema,
         tool_calls_per_turn=task.limits.tool_calls_per_turn,
+        step=task.step,
+        should_stop_after_turn=progress.should_stop,
+        get_follow_up_messages=progress.follow_ups,
     )
+    return AgentHarness(tree, config, StoredQueues(tree.store, tree.id))
 
 
-def _observed(progress: Progress, emit: Emit) -> Emit:
+def _observed(progress: Progress, emit: Emit) -> Listener[HarnessEvent]:
     """State first, then subscribers."""
 
-    async def announce(event: AgentEvent) -> None:
+    async def announce(event: HarnessEvent, signal: Signal) -> None:
         if isinstance(event, MessageEnd):
             progress.observe(event.message)
-        await emit(event)
+        if isinstance(event, AgentEvent):
+            await emit(event)
 
     return announce
 

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
 from pilothouse.agents.definition import ToolGround, make_provider, make_task, open_tools
 from pilothouse.agents.events import Emit, ignore
@@ -15,15 +16,19 @@ from pilothouse.attempts.assignment import Assignment
 from pilothouse.models.provider import ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
-from pilothouse.records.sessions import session_of
+from pilothouse.records.sessions import named_session, session_of
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
-from pilothouse.store.errors import StoreUnavailable, Superseded
+from pilothouse.store.errors import QueueNotEmpty, SessionBusy, StoreUnavailable, Superseded
 from pilothouse.store.keeping import keep_own
 from pilothouse.store.ports import AttemptStore
 from pilothouse.tools.redaction import Redactor
+from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.sandbox.errors import SandboxError
 from pilothouse.tools.sandboxed import Sandboxes
+
+BUSY_PAUSE = 1.0
+"""Seconds between two looks whether a session is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +65,33 @@ class AgentAttempt:
             async with asyncio.timeout(limit) as clock, surroundings.sandbox as sandboxes:
                 ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
                 async with open_tools(spec, ground) as tools:
-                    result = await run_agent(task, self.store, provider, tools, surroundings.emit)
+                    while not await self._finish(await self._run(task, provider, tools, surroundings)):
+                        pass
         except TimeoutError:
             if not clock.expired():
                 raise
             raise Failed(FailureCode.TMO, f"the agent reached the step's timeout of {limit:g} seconds") from None
-        await self._finish(result)
+
+    async def _run(
+        self, task: AgentTask, provider: ModelProvider, tools: ToolRegistry, surroundings: Surroundings
+    ) -> AgentResult:
+        """Waits for its session, where another attempt has that."""
+        told = False
+        while True:
+            try:
+                return await run_agent(task, self.store, provider, tools, surroundings.emit)
+            except SessionBusy as busy:
+                if not told:
+                    surroundings.tell(f"waiting: {busy}")
+                told = True
+                await asyncio.sleep(BUSY_PAUSE)
 
     def _task(self, spec: AgentSpec, assignment: Assignment) -> AgentTask:
         work = assignment.work
         return make_task(
             spec,
-            session=session_of(self.store.ref.run, self.step),
+            session=self._session(work.session),
+            session_name=work.session,
             step=self.step,
             attempt=self.number,
             message=work.message,
@@ -79,13 +99,22 @@ class AgentAttempt:
             instructions=assignment.instructions,
         )
 
-    async def _finish(self, result: AgentResult) -> None:
+    def _session(self, name: str | None) -> UUID:
+        run = self.store.ref.run
+        return session_of(run, self.step) if name is None else named_session(run.tenant, name)
+
+    async def _finish(self, result: AgentResult) -> bool:
+        """Whether the outcome is recorded; not where a message came at the last moment, which goes first."""
         state = AttemptState.FAILED if result.failure else AttemptState.SUCCEEDED
         try:
             outputs = await keep_own(self.store, result.outputs)
         except ValueRefused as error:
             raise Failed(FailureCode.VAL, f"the agent's answer cannot be stored: {error}") from None
-        await self.store.finish(state, outputs, result.failure)
+        try:
+            await self.store.finish(state, outputs, result.failure)
+        except QueueNotEmpty:
+            return False
+        return True
 
 
 async def failure_of(work: Awaitable[None]) -> Failure | None:

@@ -33,6 +33,7 @@ class Assignment:
             "message": work.message,
             "arguments": work.arguments,
             "timeout": work.timeout,
+            "session": work.session,
             "instructions": self.instructions,
         }
         return encode(body).encode()
@@ -48,6 +49,7 @@ class Assignment:
             message=body.take("message", str),
             arguments=body.take("arguments", dict),
             timeout=None if timeout is None else float(timeout),
+            session=body.take("session", str | None),
         )
         return cls(work, body.take("instructions", str))
 

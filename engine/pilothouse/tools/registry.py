@@ -47,6 +47,10 @@ class ToolRegistry:
         return found.tool if found else None
 
     @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(one.tool for registered in self._sources.values() for one in registered.values())
+
+    @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """What a model is shown."""
         return tuple(one.spec for registered in self._sources.values() for one in registered.values())

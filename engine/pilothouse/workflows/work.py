@@ -38,13 +38,15 @@ class CommandWork:
 
 @dataclass(frozen=True, slots=True)
 class AgentWork:
-    """An agent's turn of work: the Agent's frozen spec (as its manifest), the message and the arguments."""
+    """An agent's turn of work: the Agent's frozen spec (as its manifest), the message and the arguments. `session` is
+    the name of the conversation that it continues, None where the step has one of its own."""
 
     agent: str
     spec: Mapping[str, Any]
     message: str
     arguments: Mapping[str, JSON]
     timeout: float | None = None
+    session: str | None = None
 
 
 Work: TypeAlias = CommandWork | AgentWork

@@ -4,7 +4,7 @@ from pilothouse.agents.harness.config import HarnessConfig
 from pilothouse.agents.harness.harness import AgentHarness, Cleared
 from pilothouse.agents.harness.hooks import HarnessHooks
 from pilothouse.agents.harness.moving import Destination
-from pilothouse.agents.harness.queues import MemoryQueues, QueueName, Queues
+from pilothouse.agents.harness.queues import MemoryQueues, QueueName, Queues, StoredQueues
 
 __all__ = [
     "AgentHarness",
@@ -15,4 +15,5 @@ __all__ = [
     "MemoryQueues",
     "QueueName",
     "Queues",
+    "StoredQueues",
 ]

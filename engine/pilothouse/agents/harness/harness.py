@@ -27,7 +27,7 @@ from pilothouse.agents.harness.hooks import HarnessHooks, Resources
 from pilothouse.agents.harness.moving import Destination, Mover
 from pilothouse.agents.harness.pending import PendingWrites
 from pilothouse.agents.harness.phases import Phase, Phases
-from pilothouse.agents.harness.queues import Delivering, MemoryQueues, QueueName, Queues
+from pilothouse.agents.harness.queues import MemoryQueues, QueueName, Queues
 from pilothouse.agents.harness.settings import Settings, ref_of
 from pilothouse.agents.harness.turns import Ground, Turns
 from pilothouse.agents.inputs import PromptInput, prompts_of
@@ -116,6 +116,7 @@ class AgentHarness:
     async def prompt(self, said: PromptInput, images: Sequence[ImageContent] = ()) -> AssistantMessage:
         """The last answer of the run, failed or not."""
         with self._phases.enter("turn"):
+            self._answer = None
             return await self._play(prompts_of(said, images), None)
 
     async def continue_(self) -> AssistantMessage:
@@ -127,6 +128,7 @@ class AgentHarness:
                 raise AgentError("invalid_state", "the session has no message to go on from")
             if position.unknown:
                 raise AgentError("invalid_state", outcome_unknown(position.unknown).message)
+            self._answer = position.turn.message if position.turn else None
             return await self._play((), position.turn)
 
     async def steer(self, said: PromptInput, images: Sequence[ImageContent] = ()) -> None:
@@ -227,7 +229,7 @@ class AgentHarness:
             await self._activate((*active, *new), tools)
 
     async def _play(self, said: Sequence[Message], resume: Turn | None) -> AssistantMessage:
-        recorder = Delivering(Journal(self.tree.store, self.tree, self._config.step), self._queues)
+        recorder = Journal(self.tree.store, self.tree, self._config.step, self._queues)
         run = Run(self._settings.model, recorder, self._hear)
         turns = Turns(self._ground)
 
@@ -237,7 +239,7 @@ class AgentHarness:
             left = missing_results(context.messages) if said else ()
             return await run_loop(context, turns.config(recorder), emit, prompts=[*left, *prompts], resume=resume)
 
-        self._signal, self._stop, self._accepting, self._answer = run.signal, run.abort, True, None
+        self._signal, self._stop, self._accepting = run.signal, run.abort, True
         try:
             await run.play(loop)
             await self._tell(Settled(len(await self._queues.waiting("nextTurn"))))
@@ -254,7 +256,7 @@ class AgentHarness:
         if isinstance(event, AgentEnd):
             self._accepting = False
             answers = [message for message in event.messages if isinstance(message, AssistantMessage)]
-            self._answer = answers[-1] if answers else None
+            self._answer = answers[-1] if answers else self._answer
             await self._pending.flush()
         try:
             await self._tell(event)

@@ -1,18 +1,22 @@
 """The queues of a harness: what is said to an agent while it is at work, or before its next prompt."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 from uuid import UUID
 
-from pilothouse.agents.journal import CallResult, PreparedCall, Recorder
-from pilothouse.agents.messages import Message
+from pilothouse.agents.errors import AgentError
+from pilothouse.agents.journal import Inbox
+from pilothouse.agents.messages import Message, from_wire
 from pilothouse.agents.queue import MessageQueue, QueueMode
-from pilothouse.agents.turns import Turn
+from pilothouse.records import queues
+from pilothouse.records.queues import QueueItem
+from pilothouse.store.ports import AttemptStore
 
 QueueName: TypeAlias = Literal["steer", "followUp", "nextTurn"]
 
 
-class Queues(Protocol):
+class Queues(Inbox, Protocol):
     """First in, first out, each by itself. What is taken stays at the head until it is delivered or given back."""
 
     async def put(self, queue: QueueName, message: Message) -> None: ...
@@ -22,10 +26,6 @@ class Queues(Protocol):
         ...
 
     async def take(self, queue: QueueName, mode: QueueMode) -> Sequence[Message]: ...
-
-    async def delivered(self, messages: Sequence[Message]) -> None:
-        """The messages, the same objects that were taken, are in the session now; others change nothing."""
-        ...
 
     async def give_back(self) -> None:
         """What is taken waits again."""
@@ -56,6 +56,12 @@ class MemoryQueues:
         self._queues[queue].mode = mode
         return self._queues[queue].take()
 
+    def items(self, messages: Sequence[Message]) -> Sequence[UUID]:
+        return ()
+
+    async def withdrawn(self, items: Sequence[UUID]) -> bool:
+        return False
+
     async def delivered(self, messages: Sequence[Message]) -> None:
         for message in messages:
             for queue in self._queues.values():
@@ -69,20 +75,69 @@ class MemoryQueues:
         return self._queues[queue].clear()
 
 
-class Delivering:
-    """A Recorder that takes what it has appended out of the queues."""
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    item: QueueItem
+    message: Message
 
-    def __init__(self, recorder: Recorder, queues: Queues) -> None:
-        self._recorder = recorder
-        self._queues = queues
 
-    async def append(self, messages: Sequence[Message], results: Sequence[CallResult] = ()) -> UUID:
-        entry = await self._recorder.append(messages, results)
-        await self._queues.delivered(messages)
-        return entry
+class StoredQueues:
+    """The queues of a session in the store, which others fill while the agent is at work.
 
-    async def intend(self, turn: Turn, call: PreparedCall) -> None:
-        await self._recorder.intend(turn, call)
+    They are read where a run begins and after each turn: one statement, whatever is asked then. What comes later waits
+    for the next look; an attempt cannot succeed before it was delivered.
+    """
 
-    async def record(self, result: CallResult) -> None:
-        await self._recorder.record(result)
+    def __init__(self, store: AttemptStore, session: UUID) -> None:
+        self._store = store
+        self._session = session
+        self._waiting: list[_Waiting] = []
+        self._taken: list[_Waiting] = []
+
+    async def put(self, queue: QueueName, message: Message) -> None:
+        """Raises AgentError `invalid_state`: a message is accepted by the store, outside of the run."""
+        raise AgentError("invalid_state", "what waits for this session is in the store; enqueue the message there")
+
+    async def waiting(self, queue: QueueName) -> Sequence[Message]:
+        return [one.message for one in self._of(queue)]
+
+    async def take(self, queue: QueueName, mode: QueueMode) -> Sequence[Message]:
+        if queue != "followUp":  # it is asked for right after `steer`, of which nothing was there
+            await self._read()
+        taken = self._of(queue)[: None if mode == "all" else 1]
+        self._taken += taken
+        return [one.message for one in taken]
+
+    def items(self, messages: Sequence[Message]) -> Sequence[UUID]:
+        return [one.item.id for one in self._taken if _holds(messages, one.message)]
+
+    async def withdrawn(self, items: Sequence[UUID]) -> bool:
+        await self._read()
+        return not set(items) <= {one.item.id for one in self._waiting}
+
+    async def delivered(self, messages: Sequence[Message]) -> None:
+        self._waiting = [one for one in self._waiting if not _holds(messages, one.message)]
+        self._taken = [one for one in self._taken if not _holds(messages, one.message)]
+
+    async def give_back(self) -> None:
+        self._taken.clear()
+
+    async def clear(self, queue: QueueName) -> Sequence[Message]:
+        cleared = await self._store.clear(self._session, [queues.QueueName(queue)])
+        gone = {item.id for item in cleared}
+        self._waiting = [one for one in self._waiting if one.item.id not in gone]
+        return [from_wire(item.message) for item in cleared]
+
+    def _of(self, queue: QueueName) -> Sequence[_Waiting]:
+        taken = {one.item.id for one in self._taken}
+        return [one for one in self._waiting if one.item.queue == queue and one.item.id not in taken]
+
+    async def _read(self) -> None:
+        """A message that is known keeps its identity."""
+        known = {one.item.id: one for one in self._waiting}
+        items = await self._store.queued(self._session)
+        self._waiting = [known.get(item.id) or _Waiting(item, from_wire(item.message)) for item in items]
+
+
+def _holds(messages: Sequence[Message], message: Message) -> bool:
+    return any(one is message for one in messages)

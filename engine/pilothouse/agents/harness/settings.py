@@ -20,7 +20,9 @@ class Settings:
     def __init__(self, config: HarnessConfig) -> None:
         self.model = config.model
         self.thinking_level: ThinkingLevel = config.options.thinking
-        self.show(tuple(config.tools), None)
+        given = config.tools
+        self._live = given if isinstance(given, ToolRegistry) else None
+        self.show(given.tools if isinstance(given, ToolRegistry) else tuple(given), None)
         self.resources = config.resources
         self.system_prompt: str | None = None
         self._config = config
@@ -46,7 +48,8 @@ class Settings:
 
     def show(self, tools: tuple[Tool, ...], active: tuple[str, ...] | None) -> None:
         """From now on there are these tools, and the model sees the active ones. Raises ToolRefused."""
-        self.registry = ToolRegistry([tool for tool in tools if active is None or tool.name in active])
+        whole = self._live if self._live and active is None and tools == self._live.tools else None
+        self.registry = whole or ToolRegistry([tool for tool in tools if active is None or tool.name in active])
         self.tools, self.active = tools, active
 
     async def prompt(self) -> str:

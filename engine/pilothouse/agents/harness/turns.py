@@ -68,11 +68,12 @@ class Turns:
             before_tool_call=self._before,
             after_tool_call=self._after,
             prepare_next_turn=self._prepare,
+            should_stop_after_turn=config.should_stop_after_turn,
             get_steering_messages=self._steer,
             get_follow_up_messages=self._follow_up,
         )
         options = replace(config.options, thinking=settings.thinking_level)
-        return LoopConfig(self._model(), recorder, hooks, options, tool_calls_per_turn=config.tool_calls_per_turn)
+        return LoopConfig(self._model(), recorder, hooks, options, config.response_schema, config.tool_calls_per_turn)
 
     def _model(self) -> ModelProvider:
         ground = self._ground
@@ -114,7 +115,8 @@ class Turns:
         return await self._take("steer", self._ground.config.steering_mode)
 
     async def _follow_up(self) -> Sequence[Message]:
-        return await self._take("followUp", self._ground.config.follow_up_mode)
+        queued = await self._take("followUp", self._ground.config.follow_up_mode)
+        return queued or await self._ground.config.get_follow_up_messages()
 
     async def _take(self, queue: QueueName, mode: QueueMode) -> Sequence[Message]:
         taken = await self._ground.queues.take(queue, mode)

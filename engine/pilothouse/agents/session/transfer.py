@@ -14,7 +14,7 @@ from pilothouse.agents.session.entries import LeafBody
 from pilothouse.agents.session.errors import SessionError
 from pilothouse.agents.session.jsonl import FileEntry, Header, SessionFile
 from pilothouse.agents.session.times import TIMESTAMP, iso, timestamp_of
-from pilothouse.agents.session.tree import ATTEMPT, SessionTree
+from pilothouse.agents.session.tree import ATTEMPT, TASK, SessionTree
 from pilothouse.records.sessions import Entry, NewEntry
 
 IMPLIED = "impliedByImport"
@@ -96,6 +96,6 @@ def _id(session: UUID, written: str) -> UUID:
 
 
 def _exported(entry: Entry) -> FileEntry:
-    fields = {name: value for name, value in entry.body.items() if name not in (ATTEMPT, TIMESTAMP)}
+    fields = {name: value for name, value in entry.body.items() if name not in (ATTEMPT, TASK, TIMESTAMP)}
     parent = None if entry.parent is None else str(entry.parent)
     return FileEntry(str(entry.id), parent, timestamp_of(entry), entry.type, fields)

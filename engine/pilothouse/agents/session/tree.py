@@ -2,11 +2,13 @@
 
 Entries are append-only. Each is a child of the leaf and becomes the leaf; a `leaf` entry moves the leaf and is
 never on a branch itself. Types and bodies are the agent harness's; beside them each body says in `attempt` by
-which attempt of the step it was written, counted from 1.
+which attempt of the step it was written, counted from 1, and in a session of several runs in `task` by which step of
+which run.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 from uuid import UUID
 
@@ -16,31 +18,44 @@ from pilothouse.agents.messages import Message, to_wire
 from pilothouse.agents.session.entries import Body, LabelBody, LeafBody, MessageBody, SessionInfoBody
 from pilothouse.agents.session.errors import SessionError
 from pilothouse.records.events import NewEvent
+from pilothouse.records.runs import StepId
 from pilothouse.records.sessions import Entry, NewEntry, Session, ToolOutcome
 from pilothouse.store.ports import AttemptStore
 from pilothouse.store.rules import LEAF, chain
 
 ATTEMPT = "attempt"
+TASK = "task"
 
 
 class SessionTree:
     """One session as its attempt holds it. Every change is committed before the call returns; where the store
     refuses it, the tree is as it was."""
 
-    def __init__(self, store: AttemptStore, session: Session, attempt: int) -> None:
+    def __init__(self, store: AttemptStore, session: Session, attempt: int, task: str | None = None) -> None:
+        """`task`: who has the session now, where it passes from one to the next."""
         self.id = session.id
         self.leaf = session.leaf
         self.store = store
         self.attempt = attempt
+        self._mark = {ATTEMPT: attempt} | ({} if task is None else {TASK: task})
         self._entries: dict[UUID, Entry] = {}
         self._children: defaultdict[UUID | None, list[Entry]] = defaultdict(list)
         self._keep(session.entries)
 
     @classmethod
-    async def open(cls, store: AttemptStore, session: UUID, attempt: int = 1) -> "SessionTree":
+    async def open(
+        cls,
+        store: AttemptStore,
+        session: UUID,
+        attempt: int = 1,
+        name: str | None = None,
+        step: StepId | None = None,
+    ) -> "SessionTree":
         """The session as attempt number `attempt` of the step finds it; a later attempt than the one that
-        wrote before starts a branch at the step's first message."""
-        tree = cls(store, await store.open_session(session), attempt)
+        wrote before starts a branch at the step's first message. With a name it is one that passes from run to run, and
+        the step begins where the one before it left off. Raises SessionBusy where another attempt has it."""
+        task = None if name is None else f"{store.ref.run.run}/{step}"
+        tree = cls(store, await store.open_session(session, name), attempt, task)
         await tree._begin()
         return tree
 
@@ -54,6 +69,10 @@ class SessionTree:
         if entry not in self._entries:
             raise SessionError("not_found", f"the session has no entry {entry}")
         return self._entries[entry]
+
+    def own(self, entry: Entry) -> bool:
+        """Whether this step of this run wrote it."""
+        return bool(entry.body.get(TASK) == self._mark.get(TASK))
 
     def branch(self) -> tuple[Entry, ...]:
         """The path from the root to the leaf."""
@@ -92,11 +111,16 @@ class SessionTree:
         return ((last.body.get("name") or "").strip() or None) if last else None
 
     async def append(
-        self, messages: Sequence[Message], events: Sequence[NewEvent] = (), outcomes: Sequence[ToolOutcome] = ()
+        self,
+        messages: Sequence[Message],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> UUID:
-        """Appends the messages in one transaction with the events and the outcomes; returns the id of the last."""
+        """Appends the messages in one transaction with the events and the outcomes; returns the id of the last.
+        `consumed`: the items of the session's queues that they are, delivered thereby."""
         new = [self.copy(uuid7(), MessageBody.type, {"message": to_wire(message)}) for message in messages]
-        written = await self.write(new, events, outcomes)
+        written = await self.write(new, events, outcomes, consumed)
         return written[-1].id
 
     async def add(
@@ -112,13 +136,17 @@ class SessionTree:
 
     def copy(self, id: UUID, kind: str, fields: Mapping[str, Any]) -> NewEntry:
         """An entry to `write` that has its id and its fields from elsewhere, marked as one of this attempt."""
-        return NewEntry(id, kind, {**fields, ATTEMPT: self.attempt})
+        return NewEntry(id, kind, {**fields, **self._mark})
 
     async def write(
-        self, new: Sequence[NewEntry], events: Sequence[NewEvent] = (), outcomes: Sequence[ToolOutcome] = ()
+        self,
+        new: Sequence[NewEntry],
+        events: Sequence[NewEvent] = (),
+        outcomes: Sequence[ToolOutcome] = (),
+        consumed: Sequence[UUID] = (),
     ) -> Sequence[Entry]:
-        """Appends entries as `add` does, with ids and fields that are settled."""
-        written = await self.store.append(self.id, self.leaf, new, events, outcomes)
+        """Appends entries as `add` does, with ids and fields that are settled; `consumed` as `append` has it."""
+        written = await self.store.append(self.id, self.leaf, new, events, outcomes, consumed)
         self._keep(written)
         self.leaf = chain(self.leaf, new)[-1].leaf if new else self.leaf
         return written
@@ -147,10 +175,15 @@ class SessionTree:
                 self._children[entry.parent].append(entry)
 
     async def _begin(self) -> None:
-        written = self._entries.values()
-        first = next((entry for entry in written if entry.type == MessageBody.type), None)
-        if first and all(entry.body.get(ATTEMPT) != self.attempt for entry in written):
-            await self.move(first.id)
+        written = [entry for entry in self._entries.values() if self.own(entry)]
+        opening = list(takewhile(_is_said, (entry for entry in written if entry.type == MessageBody.type)))
+        if opening and all(entry.body.get(ATTEMPT) != self.attempt for entry in written):
+            await self.move(opening[-1].id)
+
+
+def _is_said(entry: Entry) -> bool:
+    """Whether a person said it, who is not asked again."""
+    return bool(entry.body["message"].get("role") == "user")
 
 
 def labels_in(entries: Iterable[Entry]) -> dict[str, str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic.fields import FieldInfo
 
-from pilothouse.api.actions import InvokeAgent
 from pilothouse.api.agent import Agent, AgentSpec, Sandbox, Tool
 from pilothouse.api.base import GROUP, ApiModel
 from pilothouse.api.governance import Budget, Governance
@@ -39,7 +38,6 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
         "workflowRef",
     ),
     Step: tuple(action for action in ACTIONS if action not in KINDS),
-    InvokeAgent: ("session",),
     AgentSpec: ("compaction", "memory", "skills"),
     Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
     Tool: ("agentRef", "approval"),

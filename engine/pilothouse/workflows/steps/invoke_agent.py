@@ -32,6 +32,7 @@ class InvokeAgentKind(StepKind[InvokeAgent]):
             message=as_text(body.get("message", "")),
             arguments=_bind(name, spec.inputs, {entry["name"]: entry["value"] for entry in given}),
             timeout=seconds(step.timeout) if step.timeout else None,
+            session=action.session,
         )
 
 
