@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from pilothouse.agents.definition import make_provider, make_task
-from pilothouse.api.agent import Agent, AgentSpec
+from pilothouse.agents.session import CompactionSettings
+from pilothouse.api.agent import Agent, AgentSpec, Compaction
 from pilothouse.models.provider import ModelOptions
 from pilothouse.records.failures import Failed
 from pilothouse.records.runs import StepId
@@ -45,6 +46,16 @@ def test_the_options_are_those_of_the_spec() -> None:
     assert task.options == ModelOptions(
         temperature=0.5, top_p=0.9, max_output_tokens=10, thinking="xhigh", seed=7, stop=("END",)
     )
+
+
+@pytest.mark.parametrize(("percent", "reserve"), [(80, 200_000), (100, 1)])
+def test_a_conversation_is_compacted_by_the_models_window(percent: int, reserve: int) -> None:
+    agent = spec(provider="OpenAI", contextWindow=1_000_000)
+    agent = agent.model_copy(update={"compaction": Compaction(at_percent=percent, keep_tokens=7)})
+    given: dict[str, Any] = {"session": None, "step": StepId("s"), "attempt": 1, "message": "", "arguments": {}}
+    task = make_task(agent, **given, instructions="")
+    assert task.compaction == CompactionSettings(1_000_000, reserve, 7)
+    assert make_task(spec(provider="OpenAI"), **given, instructions="").compaction is None
 
 
 def test_a_base_url_that_cannot_be_used_is_a_failure_of_the_input() -> None:

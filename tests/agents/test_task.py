@@ -8,6 +8,7 @@ import pytest
 
 from pilothouse.agents.bounds import Limits
 from pilothouse.agents.events import AgentEvent
+from pilothouse.agents.session import CompactionSettings
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
 from pilothouse.models.provider import Done, ModelEvent, ModelRequest
 from pilothouse.records.events import EventType
@@ -15,7 +16,7 @@ from pilothouse.records.failures import OUTCOME_UNKNOWN, Failed, FailureCode
 from pilothouse.tools.schema import SchemaRefused
 from pilothouse.tools.tool import ToolInvocation, ToolResult
 from tests.agents.desk import STEP, Desk
-from tests.agents.doubles import ATool, Model, calls, registry, says
+from tests.agents.doubles import ATool, InOrder, Model, calls, registry, says
 
 OUTPUTS = {
     "type": "object",
@@ -272,3 +273,27 @@ async def test_an_answer_that_was_cut_off_is_no_success(desk: Desk) -> None:
     result = await run(desk, CutOff(says("The transfer was NOT")))
     assert reason(result) == "F-RES AnswerTruncated"
     assert result.outputs["text"] == "The transfer was NOT"
+
+
+LONG = "word " * 400
+
+
+@pytest.mark.feature("A48")
+async def test_a_conversation_that_grows_too_long_is_compacted_and_the_summary_counts(desk: Desk) -> None:
+    spent = {"usage": {"input": 10, "output": 5, "totalTokens": 15}}
+    script = [calls(say("A")) | spent, says("a summary") | spent, says("done") | spent]
+    settings = CompactionSettings(window=600, reserve=100, keep_recent=100)
+
+    async def work(call: ToolInvocation) -> ToolResult:
+        return ToolResult.of(LONG)
+
+    model = InOrder(*script)
+    result = await run(desk, model, ATool(work=work), compaction=settings)
+    assert (result.failure, result.outputs["text"], result.outputs["turns"]) == (None, "done", 2)
+    usage = result.outputs["usage"]
+    assert isinstance(usage, dict)
+    assert usage["totalTokens"] == 45
+    types = [entry.type for entry in (await desk.stored()).entries]
+    assert types == ["message", "message", "message", "compaction", "message"]
+    again = await run(desk, model, ATool(work=work), compaction=settings)
+    assert again.outputs == result.outputs

@@ -161,7 +161,7 @@ def _models(draw: st.DrawFn, model: type[BaseModel]) -> BaseModel:
         optional.append("api")
     if values["provider"] != "Anthropic":
         optional.append("options")
-    for name in (needed, *draw(st.lists(st.sampled_from(optional), unique=True))):
+    for name in (needed, "context_window", *draw(st.lists(st.sampled_from(optional), unique=True))):
         values[name] = draw(_field(model.model_fields[name]))
     if values.get("api") == "Responses":
         values.pop("options", None)

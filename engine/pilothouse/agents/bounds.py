@@ -45,12 +45,12 @@ class Bounds:
     def observe(self, message: Message) -> None:
         """Takes note of a message that was added to the branch."""
         if isinstance(message, AssistantMessage):
-            self._spend(message.usage)
+            self.spend(message.usage)
             if not failed(message):
                 self.turns += 1
                 self._observe_calls(message)
         elif isinstance(message, ToolResultMessage):
-            self._spend(message.usage)
+            self.spend(message.usage)
             self._observe_result(message)
 
     async def before_tool_call(self, call: GatedCall) -> Block | None:
@@ -94,7 +94,8 @@ class Bounds:
         if self._latest_failed == len(self._latest):
             self._errors += 1
 
-    def _spend(self, usage: Usage | None) -> None:
+    def spend(self, usage: Usage | None) -> None:
+        """Takes note of what was asked of a model beside the turns."""
         if usage:
             self.usage = total_of((self.usage, usage))
 

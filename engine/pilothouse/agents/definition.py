@@ -9,6 +9,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from pilothouse.agents.bounds import Limits
+from pilothouse.agents.session import CompactionSettings
 from pilothouse.agents.task import AgentTask
 from pilothouse.api.agent import AgentLimits, AgentSpec
 from pilothouse.api.fields import seconds
@@ -61,6 +62,7 @@ def make_task(
         output_schema=spec.outputs.schema_ if spec.outputs else None,
         limits=_limits(spec.limits or AgentLimits(), (spec.governance and spec.governance.budget) or Budget()),
         options=_options(spec.model.options or ModelOptions()),
+        compaction=_compaction(spec),
         attempt=attempt,
         step=step,
     )
@@ -128,6 +130,14 @@ def _limits(limits: AgentLimits, budget: Budget) -> Limits:
         consecutive_errors=limits.consecutive_errors,
         repeated_calls=limits.repeated_calls,
     )
+
+
+def _compaction(spec: AgentSpec) -> CompactionSettings | None:
+    window = spec.model.context_window
+    if spec.compaction is None or window is None:
+        return None
+    reserve = max(window * (100 - spec.compaction.at_percent) // 100, 1)
+    return CompactionSettings(window, reserve, spec.compaction.keep_tokens)
 
 
 def _prices(prices: ModelPrices | None) -> Prices | None:

@@ -9,8 +9,10 @@ from pilothouse.agents.answers import Answer, AnswerSchema
 from pilothouse.agents.bounds import Bounds
 from pilothouse.agents.hooks import EndedTurn
 from pilothouse.agents.messages import AssistantMessage, Message, UserMessage
+from pilothouse.agents.session import CompactionBody, body_of
 from pilothouse.agents.turns import failed, terminates
 from pilothouse.records.failures import Failure, FailureCode
+from pilothouse.records.sessions import Entry
 
 ANSWER_RETRIES = 2
 """How often a model is asked again for an answer that satisfies the schema."""
@@ -40,6 +42,12 @@ class Progress:
             self.text = message.text
         self._answers += not message.tool_calls
         self._cut_off = message.stop_reason == "length"
+
+    def spend(self, entry: Entry) -> None:
+        """Takes note of what a compaction took."""
+        body = body_of(entry) if entry.type == CompactionBody.type else None
+        if isinstance(body, CompactionBody):
+            self.bounds.spend(body.usage)
 
     async def should_stop(self, turn: EndedTurn) -> bool:
         if all(map(terminates, turn.tool_results)):

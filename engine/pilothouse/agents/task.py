@@ -15,14 +15,14 @@ from pilothouse.agents.bounds import Bounds, Limits
 from pilothouse.agents.errors import Withdrawn
 from pilothouse.agents.events import AgentEvent, Emit, MessageEnd, ignore
 from pilothouse.agents.harness import AgentHarness, HarnessConfig, StoredQueues
-from pilothouse.agents.harness.events import HarnessEvent
+from pilothouse.agents.harness.events import HarnessEvent, SessionCompact
 from pilothouse.agents.hooks import BeforeToolCall, first_block
 from pilothouse.agents.listeners import Listener
 from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.agents.progress import Progress
 from pilothouse.agents.prompt import system_prompt, user_prompt
 from pilothouse.agents.resume import find_position, outcome_unknown, worked
-from pilothouse.agents.session import SessionTree
+from pilothouse.agents.session import CompactionSettings, SessionTree
 from pilothouse.models.provider import ModelOptions, ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.runs import StepId
@@ -43,6 +43,7 @@ class AgentTask:
     output_schema: Mapping[str, Any] | None = None
     limits: Limits = field(default_factory=Limits)
     options: ModelOptions = field(default_factory=ModelOptions)
+    compaction: CompactionSettings | None = None
     attempt: int = 1
     step: StepId | None = None
     session_name: str | None = None
@@ -76,11 +77,13 @@ async def run_agent(
     position = await find_position(store, tree)
     for message in position.messages:
         progress.observe(message)
+    for entry in filter(tree.own, tree.branch()):
+        progress.spend(entry)
     if position.unknown:
         return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
     harness = _harness(task, tree, provider, tools, progress)
     harness.hooks.tool_call.add(first_block(*filter(None, (progress.bounds.before_tool_call, before_tool_call))))
-    harness.subscribe(_observed(progress, emit))
+    harness.subscribe(_observed(tree, progress, emit))
     try:
         async with asyncio.timeout(_time_left(task.limits, tree)) as clock:
             await _play(harness, _prompt(task), bool(position.messages))
@@ -122,6 +125,7 @@ def _harness(
         tools,
         _system(task),
         options=task.options,
+        compaction=task.compaction,
         response_schema=task.output_schema,
         tool_calls_per_turn=task.limits.tool_calls_per_turn,
         step=task.step,
@@ -131,12 +135,14 @@ def _harness(
     return AgentHarness(tree, config, StoredQueues(tree.store, tree.id))
 
 
-def _observed(progress: Progress, emit: Emit) -> Listener[HarnessEvent]:
+def _observed(tree: SessionTree, progress: Progress, emit: Emit) -> Listener[HarnessEvent]:
     """State first, then subscribers."""
 
     async def announce(event: HarnessEvent, signal: Signal) -> None:
         if isinstance(event, MessageEnd):
             progress.observe(event.message)
+        if isinstance(event, SessionCompact):
+            progress.spend(tree[event.entry])
         if isinstance(event, AgentEvent):
             await emit(event)
 

@@ -116,7 +116,7 @@ class Memory(ApiModel):
 
 
 class Compaction(ApiModel):
-    """When a long conversation is summarised."""
+    """When a long conversation is summarised: it is before a request that would take more of the model's context."""
 
     at_percent: Annotated[int, Field(ge=10, le=100)] = 80
     """Of the model's context window."""
@@ -165,6 +165,18 @@ class Sandbox(ApiModel):
 
 class AgentSpec(ApiModel):
     """The definition."""
+
+    rules: ClassVar[Rules] = (
+        Rule(
+            "!has(self.compaction) || has(self.model.contextWindow)",
+            "model.contextWindow must be set with compaction, which is measured by it",
+            lambda spec: (
+                "model.contextWindow must be set with compaction, which is measured by it"
+                if spec.compaction is not None and spec.model.context_window is None
+                else None
+            ),
+        ),
+    )
 
     description: Line | None = None
     model: Model

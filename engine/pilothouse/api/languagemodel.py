@@ -118,6 +118,8 @@ class Model(ApiModel):
     api_key_from: SecretSource | None = None
     """Mounted into the agent container as a file."""
     options: ModelOptions | None = None
+    context_window: Annotated[int, Field(ge=1_024, le=100_000_000)] | None = None
+    """Tokens that it takes at once, its answer included."""
     prices: ModelPrices | None = None
     """What tokens cost. Without them no cost is counted."""
     script: Annotated[tuple[ScriptedTurn, ...], Items(256, 1)] | None = None

@@ -38,7 +38,7 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
         "workflowRef",
     ),
     Step: tuple(action for action in ACTIONS if action not in KINDS),
-    AgentSpec: ("compaction", "memory", "skills"),
+    AgentSpec: ("memory", "skills"),
     Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
     Tool: ("agentRef", "approval"),
     Governance: (
