@@ -61,6 +61,12 @@ class Process:
             told += line.decode()
         return told
 
+    async def say(self, line: str) -> None:
+        """Types a line."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode())
+        await self._process.stdin.drain()
+
     def signal(self, number: signal.Signals) -> None:
         self._process.send_signal(number)
 

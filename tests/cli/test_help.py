@@ -9,7 +9,7 @@ import pytest
 from pilothouse import __version__
 from tests.cli.command import Cli
 
-COMMANDS = ("run", "resume", "cancel", "validate", "get", "describe", "logs", "events", "migrate", "version")
+COMMANDS = ("run", "resume", "cancel", "chat", "validate", "get", "describe", "logs", "events", "migrate", "version")
 
 LOADED = """
 import json, sys

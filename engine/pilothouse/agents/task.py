@@ -16,7 +16,7 @@ from pilothouse.agents.errors import Withdrawn
 from pilothouse.agents.events import AgentEvent, Emit, MessageEnd, ignore
 from pilothouse.agents.harness import AgentHarness, HarnessConfig, StoredQueues
 from pilothouse.agents.harness.events import HarnessEvent, SessionCompact
-from pilothouse.agents.hooks import BeforeToolCall, first_block
+from pilothouse.agents.hooks import BeforeToolCall, GetMessages, ShouldStopAfterTurn, first_block
 from pilothouse.agents.listeners import Listener
 from pilothouse.agents.messages import Message, UserMessage
 from pilothouse.agents.progress import Progress
@@ -81,7 +81,7 @@ async def run_agent(
         progress.spend(entry)
     if position.unknown:
         return AgentResult(progress.outputs(task.session), outcome_unknown(position.unknown))
-    harness = _harness(task, tree, provider, tools, progress)
+    harness = harness_of(task, tree, provider, tools, progress.should_stop, progress.follow_ups)
     harness.hooks.tool_call.add(first_block(*filter(None, (progress.bounds.before_tool_call, before_tool_call))))
     harness.subscribe(_observed(tree, progress, emit))
     try:
@@ -117,9 +117,15 @@ def _prompt(task: AgentTask) -> Message:
     return UserMessage.of(user_prompt(task.message, task.arguments))
 
 
-def _harness(
-    task: AgentTask, tree: SessionTree, provider: ModelProvider, tools: ToolRegistry, progress: Progress
+def harness_of(
+    task: AgentTask,
+    tree: SessionTree,
+    provider: ModelProvider,
+    tools: ToolRegistry,
+    should_stop: ShouldStopAfterTurn,
+    follow_ups: GetMessages,
 ) -> AgentHarness:
+    """The harness of the task on its session, which hears what waits in the session's queues."""
     config = HarnessConfig(
         provider,
         tools,
@@ -129,8 +135,8 @@ def _harness(
         response_schema=task.output_schema,
         tool_calls_per_turn=task.limits.tool_calls_per_turn,
         step=task.step,
-        should_stop_after_turn=progress.should_stop,
-        get_follow_up_messages=progress.follow_ups,
+        should_stop_after_turn=should_stop,
+        get_follow_up_messages=follow_ups,
     )
     return AgentHarness(tree, config, StoredQueues(tree.store, tree.id))
 

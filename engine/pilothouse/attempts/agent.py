@@ -1,8 +1,8 @@
 """One attempt of an agent step, from its assignment to its outcome in the store, wherever it is carried out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
@@ -43,6 +43,15 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class Means:
+    """An agent's task, and what it is done with."""
+
+    task: AgentTask
+    provider: ModelProvider
+    tools: ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
 class AgentAttempt:
     """The attempt number `number` of the step, as its own process sees it. `store` waits through outages."""
 
@@ -55,31 +64,34 @@ class AgentAttempt:
 
         Raises Failed for an outcome that is left to be recorded, and anything else that `failure_of` knows.
         """
-        spec = AgentSpec.model_validate(assignment.work.spec)
-        task = self._task(spec, assignment)
-        redactor = Redactor()
-        secret = _learning(surroundings.secret, redactor)
-        provider = _provider(spec, secret)
         limit = assignment.work.timeout
         try:
-            async with asyncio.timeout(limit) as clock, surroundings.sandbox as sandboxes:
-                ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
-                async with open_tools(spec, ground) as tools:
-                    while not await self._finish(await self._run(task, provider, tools, surroundings)):
-                        pass
+            async with asyncio.timeout(limit) as clock, self.opened(assignment, surroundings) as means:
+                while not await self._finish(await self._run(means, surroundings)):
+                    pass
         except TimeoutError:
             if not clock.expired():
                 raise
             raise Failed(FailureCode.TMO, f"the agent reached the step's timeout of {limit:g} seconds") from None
 
-    async def _run(
-        self, task: AgentTask, provider: ModelProvider, tools: ToolRegistry, surroundings: Surroundings
-    ) -> AgentResult:
+    @asynccontextmanager
+    async def opened(self, assignment: Assignment, surroundings: Surroundings) -> AsyncIterator[Means]:
+        """What the work is done with, for as long as the block lasts."""
+        spec = AgentSpec.model_validate(assignment.work.spec)
+        redactor = Redactor()
+        secret = _learning(surroundings.secret, redactor)
+        task, provider = self._task(spec, assignment), _provider(spec, secret)
+        async with surroundings.sandbox as sandboxes:
+            ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
+            async with open_tools(spec, ground) as tools:
+                yield Means(task, provider, tools)
+
+    async def _run(self, means: Means, surroundings: Surroundings) -> AgentResult:
         """Waits for its session, where another attempt has that."""
         told = False
         while True:
             try:
-                return await run_agent(task, self.store, provider, tools, surroundings.emit)
+                return await run_agent(means.task, self.store, means.provider, means.tools, surroundings.emit)
             except SessionBusy as busy:
                 if not told:
                     surroundings.tell(f"waiting: {busy}")

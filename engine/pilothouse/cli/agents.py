@@ -2,9 +2,10 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
 from pilothouse.api.agent import AgentSpec
@@ -26,6 +27,9 @@ from pilothouse.workflows.work import AgentWork, ValueSource, Work
 STOP_LIMIT = 30.0
 """Seconds that a task which is cancelled has to close its turn; what it writes later is refused."""
 
+CarryOut: TypeAlias = Callable[[AgentAttempt, Assignment, Surroundings], Awaitable[None]]
+"""How an attempt is carried out, to its outcome in the store."""
+
 
 class LocalAgents:
     """Carries out agent attempts. A task ends with this process, and the next runner restarts it: whatever it
@@ -33,7 +37,13 @@ class LocalAgents:
     `tell` hears of outages, through which they wait."""
 
     def __init__(
-        self, root: Path, store: RunStore, sources: Sources, wake: Callable[[], None], tell: Callable[[str], None]
+        self,
+        root: Path,
+        store: RunStore,
+        sources: Sources,
+        wake: Callable[[], None],
+        tell: Callable[[str], None],
+        carry_out: CarryOut = AgentAttempt.carry_out,
     ) -> None:
         self._root = root
         self._store = store
@@ -41,6 +51,7 @@ class LocalAgents:
         self._wake = wake
         self._outages = Outages(tell)
         self._tell = tell
+        self._how = carry_out
         self._tasks: dict[UUID, asyncio.Task[Ending | None]] = {}
         self._attempts: dict[UUID, Attempt] = {}
         self._stopped: dict[UUID, Ending] = {}
@@ -120,7 +131,7 @@ class LocalAgents:
             tell=lambda text: self._tell(f"step {attempt.step}: {text}"),
         )
         assignment = Assignment(work, self._instructions(AgentSpec.model_validate(work.spec)))
-        await AgentAttempt(store, attempt.step, attempt.number).carry_out(assignment, surroundings)
+        await self._how(AgentAttempt(store, attempt.step, attempt.number), assignment, surroundings)
 
     @asynccontextmanager
     async def _sandbox(self, attempt: Attempt) -> AsyncIterator[Sandbox]:

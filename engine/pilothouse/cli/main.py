@@ -146,6 +146,25 @@ def cancel(
 
 
 @app.command()
+def chat(
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="The Agent's name in the files.")],
+    filename: Files,
+    session: Annotated[
+        str | None,
+        typer.Option(help="The name of a conversation to go on with, or to begin.", show_default="a new one"),
+    ] = None,
+    namespace: Namespace = "default",
+    state: State = None,
+    dsn: Dsn = None,
+) -> None:
+    """Talk with an Agent on this machine."""
+    from pilothouse.cli.chat import command
+    from pilothouse.cli.where import Where
+
+    _exit(command.chat(Where.of(state, dsn), command.Request(agent, tuple(filename), session, namespace)))
+
+
+@app.command()
 def validate(filename: Files) -> None:
     """Check files without running anything."""
     from pilothouse.cli import run as command

@@ -126,19 +126,24 @@ class _Checked:
     secrets: Secrets = field(repr=False)
 
     def new_run(self, tenant: UUID) -> NewRun:
-        spec, name = self.workflow.spec, _name(self.workflow)
-        return NewRun(
-            tenant=tenant,
-            run=uuid6.uuid7(),
-            namespace=self.namespace,
-            workflow=name,
-            workflow_uid=uuid5(tenant, f"Workflow {name}"),
-            key=run_key(spec),
-            closure=self.closure.to_json(),
-            params=self.params,
-            steps=[NewStep(StepId(step.name), step.action[0]) for step in spec.steps or ()],
-            deadline_seconds=seconds(spec.deadline) if spec.deadline else None,
-        )
+        return new_run(tenant, self.namespace, _name(self.workflow), self.closure, self.params)
+
+
+def new_run(tenant: UUID, namespace: str, name: str, closure: Closure, params: Mapping[str, JSON]) -> NewRun:
+    """A run of this machine of the frozen Workflow, by that name."""
+    spec = closure.workflow
+    return NewRun(
+        tenant=tenant,
+        run=uuid6.uuid7(),
+        namespace=namespace,
+        workflow=name,
+        workflow_uid=uuid5(tenant, f"Workflow {name}"),
+        key=run_key(spec),
+        closure=closure.to_json(),
+        params=params,
+        steps=[NewStep(StepId(step.name), step.action[0]) for step in spec.steps or ()],
+        deadline_seconds=seconds(spec.deadline) if spec.deadline else None,
+    )
 
 
 def _name(workflow: Workflow) -> str:
