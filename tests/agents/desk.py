@@ -9,7 +9,7 @@ from pilothouse.records.events import Event, NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef, NewRun, NewStep, RunRef, StepId
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState, StepState
 from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.ports import AttemptStore, RunStore
@@ -124,7 +124,7 @@ class DyingStore:
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         role = entries[0].body.get("message", {}).get("role", entries[0].type)
         async with self._write(f"append {role}"):
             written = await self._store.append(session, leaf, entries, events, outcomes, consumed)

@@ -71,11 +71,13 @@ async def test_what_is_to_follow_goes_on_with_the_run_one_by_one(desk: Desk) -> 
 
 
 @pytest.mark.feature("A31")
-async def test_a_session_where_nothing_is_said_is_read_once_a_turn(desk: Desk) -> None:
+@pytest.mark.parametrize(("said", "reads"), [((), 1), (((STEER, "left"),), 2)])
+async def test_the_queues_are_read_where_a_run_begins_and_where_something_waits(
+    desk: Desk, said: tuple[tuple[QueueName, str], ...], reads: int
+) -> None:
     counting = Counting(await desk.attempt(), FAR, after=False)
-    await go(desk, counting, Model(calls(A), says("1")), ATool())
-    turns, start = 2, 2
-    assert counting.reads == turns + start
+    await go(desk, counting, Model(calls(A), calls(("B", "say", {"text": "b"})), says("1")), hearing(desk, *said))
+    assert counting.reads == reads
 
 
 class Counting(DyingStore):

@@ -138,7 +138,7 @@ def harness_of(
         should_stop_after_turn=should_stop,
         get_follow_up_messages=follow_ups,
     )
-    return AgentHarness(tree, config, StoredQueues(tree.store, tree.id))
+    return AgentHarness(tree, config, StoredQueues(tree))
 
 
 def _observed(tree: SessionTree, progress: Progress, emit: Emit) -> Listener[HarnessEvent]:

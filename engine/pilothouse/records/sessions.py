@@ -1,6 +1,6 @@
 """The rows of an agent's conversation: a session, its tree of entries, and the tool calls of its turns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -45,6 +45,17 @@ class Entry:
     body: Mapping[str, Any]
     attempt: UUID
     at: datetime
+
+
+class Appended(tuple[Entry, ...]):
+    """The entries as they were written. `waiting`: something waits in the session's queues."""
+
+    waiting: bool
+
+    def __new__(cls, entries: Iterable[Entry], waiting: bool) -> "Appended":
+        self = super().__new__(cls, entries)
+        self.waiting = waiting
+        return self
 
 
 @dataclass(frozen=True, slots=True)

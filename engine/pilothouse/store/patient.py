@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored, decode
 from pilothouse.store.errors import Conflict, StoreError, StoreUnavailable
@@ -99,7 +99,7 @@ class _PatientStore:
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         return await self._write(
             lambda: self._store.append(session, leaf, entries, events, outcomes, consumed),
             lambda: self._appended(session, entries, outcomes),
@@ -160,13 +160,14 @@ class _PatientStore:
 
     async def _appended(
         self, session: UUID, entries: Sequence[NewEntry], outcomes: Sequence[ToolOutcome]
-    ) -> Sequence[Entry] | None:
+    ) -> Appended | None:
+        """Whether anything waits is not known then, so it may."""
         written = (await self._store.open_session(session)).entries
         mine = {entry.id: entry for entry in written if entry.attempt == self.ref.attempt}
         found = [mine[entry.id] for entry in entries if entry.id in mine]
         recorded = [outcome for outcome in outcomes if await self._recorded(session, outcome)]
         wanted = len(entries) + len(outcomes)
-        return found if 0 < wanted == len(found) + len(recorded) else None
+        return Appended(found, waiting=True) if 0 < wanted == len(found) + len(recorded) else None
 
     async def _intended(self, session: UUID, call: NewToolCall) -> ToolCallRow | None:
         row = await self._call(session, call.turn, call.ordinal)

@@ -16,6 +16,7 @@ from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import Attempt, AttemptRef, NewRun, Run, RunName, RunRef, Snapshot
 from pilothouse.records.sessions import (
+    Appended,
     Entry,
     NewEntry,
     NewToolCall,
@@ -215,14 +216,15 @@ class AttemptStore(Protocol):
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         """Appends the entries as a chain below `leaf` and moves the leaf, all in one transaction with the
         events and with the results of tool calls, which are written as `record` does. A `leaf` entry moves
         the leaf to its target, an entry that is there by then. Guard: the session's leaf is `leaf`; raises
         Conflict if not. An entry whose id is there already is a Conflict, too.
 
         `consumed` are the items of the session's queues whose messages these entries hold: they are delivered
-        thereby. An item that does not wait any more is a Conflict."""
+        thereby. An item that does not wait any more is a Conflict. What is returned tells whether any waits then, so
+        that nobody has to ask each turn."""
         ...
 
     async def queued(self, session: UUID) -> Sequence[QueueItem]:

@@ -281,3 +281,17 @@ async def test_an_attempt_that_is_over_delivers_nothing(store: RunStore) -> None
     async with refused(store, attempt.ref.run, Superseded):
         await attempt.append(session, turn, [message()], consumed=[item.id])
     assert list(await next.queued(session)) == [item]
+
+
+@pytest.mark.feature("A69")
+async def test_an_append_tells_whether_anything_waits_then(store: RunStore) -> None:
+    attempt, session, turn = await at_work(store)
+    first = await attempt.append(session, turn, [message("one")])
+    assert not first.waiting
+    item = await say(store, attempt, session, STEER)
+    second = await attempt.append(session, first[-1].id, [message("two")])
+    assert second.waiting
+    third = await attempt.append(session, second[-1].id, [message("three")], consumed=[item.id])
+    assert not third.waiting
+    await say(store, attempt, session, NEXT_TURN)
+    assert (await attempt.append(session, third[-1].id, [message("four")])).waiting

@@ -9,9 +9,9 @@ from pilothouse.agents.errors import AgentError
 from pilothouse.agents.journal import Inbox
 from pilothouse.agents.messages import Message, from_wire
 from pilothouse.agents.queue import MessageQueue, QueueMode
+from pilothouse.agents.session import SessionTree
 from pilothouse.records import queues
 from pilothouse.records.queues import QueueItem
-from pilothouse.store.ports import AttemptStore
 
 QueueName: TypeAlias = Literal["steer", "followUp", "nextTurn"]
 
@@ -84,13 +84,12 @@ class _Waiting:
 class StoredQueues:
     """The queues of a session in the store, which others fill while the agent is at work.
 
-    They are read where a run begins and after each turn: one statement, whatever is asked then. What comes later waits
-    for the next look; an attempt cannot succeed before it was delivered.
+    They are read where the last write of the session told that something waits, so a turn in which nobody says anything
+    asks nothing. What comes later waits for the next look; an attempt cannot succeed before it was delivered.
     """
 
-    def __init__(self, store: AttemptStore, session: UUID) -> None:
-        self._store = store
-        self._session = session
+    def __init__(self, tree: SessionTree) -> None:
+        self._tree = tree
         self._waiting: list[_Waiting] = []
         self._taken: list[_Waiting] = []
 
@@ -102,7 +101,7 @@ class StoredQueues:
         return [one.message for one in self._of(queue)]
 
     async def take(self, queue: QueueName, mode: QueueMode) -> Sequence[Message]:
-        if queue != "followUp":  # it is asked for right after `steer`, of which nothing was there
+        if self._tree.waiting and queue != "followUp":  # that is asked for right after `steer`, where none was there
             await self._read()
         taken = self._of(queue)[: None if mode == "all" else 1]
         self._taken += taken
@@ -123,7 +122,7 @@ class StoredQueues:
         self._taken.clear()
 
     async def clear(self, queue: QueueName) -> Sequence[Message]:
-        cleared = await self._store.clear(self._session, [queues.QueueName(queue)])
+        cleared = await self._tree.store.clear(self._tree.id, [queues.QueueName(queue)])
         gone = {item.id for item in cleared}
         self._waiting = [one for one in self._waiting if one.item.id not in gone]
         return [from_wire(item.message) for item in cleared]
@@ -135,7 +134,8 @@ class StoredQueues:
     async def _read(self) -> None:
         """A message that is known keeps its identity."""
         known = {one.item.id: one for one in self._waiting}
-        items = await self._store.queued(self._session)
+        items = await self._tree.store.queued(self._tree.id)
+        self._tree.waiting = bool(items)
         self._waiting = [known.get(item.id) or _Waiting(item, from_wire(item.message)) for item in items]
 
 

@@ -37,6 +37,8 @@ class SessionTree:
         self.leaf = session.leaf
         self.store = store
         self.attempt = attempt
+        self.waiting = True
+        """Something may wait in the session's queues, as far as the last write told."""
         self._mark = {ATTEMPT: attempt} | ({} if task is None else {TASK: task})
         self._entries: dict[UUID, Entry] = {}
         self._children: defaultdict[UUID | None, list[Entry]] = defaultdict(list)
@@ -148,6 +150,7 @@ class SessionTree:
         """Appends entries as `add` does, with ids and fields that are settled; `consumed` as `append` has it."""
         written = await self.store.append(self.id, self.leaf, new, events, outcomes, consumed)
         self._keep(written)
+        self.waiting = written.waiting
         self.leaf = chain(self.leaf, new)[-1].leaf if new else self.leaf
         return written
 

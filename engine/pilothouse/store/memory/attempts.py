@@ -9,7 +9,7 @@ from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.memory.tables import CallKey, RunTables, SessionKey, SessionTables, Tables, clock
@@ -88,7 +88,7 @@ class MemoryAttemptStore:
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         links = chain(leaf, entries)
         rows, results = [entry_row(link) for link in links], [tool_outcome_row(outcome) for outcome in outcomes]
         draft, tables = self._draft(), self._session(session)
@@ -103,7 +103,7 @@ class MemoryAttemptStore:
         written = [tables.add_entry(session, row, self.ref.attempt) for row in rows]
         tables.leaf = links[-1].leaf if links else leaf
         self._put(draft, (session, tables), events, [blob for _, blob in results])
-        return [entry_of(row) for row in written]
+        return Appended(map(entry_of, written), bool(list(tables.waiting())))
 
     async def queued(self, session: UUID) -> Sequence[QueueItem]:
         self._draft()

@@ -11,7 +11,7 @@ from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.pages import Page, Piece
@@ -85,7 +85,7 @@ class PostgresAttemptStore:
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         links = chain(leaf, entries)
         rows = [entry_row(link) for link in links]
         params = {
@@ -100,7 +100,8 @@ class PostgresAttemptStore:
         refusals = _append_refusals(session, leaf, entries, outcomes)
         [written] = await self._call("append_entries", params, refusals)
         common = {"attempt": self.ref.attempt, "at": written["written_at"]}
-        return [entry_of(row | common | {"seq": seq}) for seq, row in enumerate(rows, written["before"] + 1)]
+        entries_then = (entry_of(row | common | {"seq": seq}) for seq, row in enumerate(rows, written["before"] + 1))
+        return Appended(entries_then, written["waiting"])
 
     async def queued(self, session: UUID) -> Sequence[QueueItem]:
         return [item_of(row) for row in (await self.queue_page(session, 0, _ALL)).rows]

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.runs import AttemptRef, RunRef
-from pilothouse.records.sessions import Entry, Session, ToolCallRow
+from pilothouse.records.sessions import Appended, Entry, Session, ToolCallRow
 from pilothouse.records.values import BlobRef, Stored
 from pilothouse.store.pages import Page
 from pilothouse.store.remote.requests import read_bytes, read_stored
@@ -55,16 +55,18 @@ def read_session(session: UUID, body: Fields) -> Session:
     return Session(session, body.optional("leaf", body.uuid), entries)
 
 
-def appended_answer(entries: Iterable[Entry]) -> dict[str, Any]:
+def appended_answer(written: Appended) -> dict[str, Any]:
     """Where and when they were written: what they are, the client knows."""
-    return {"entries": [{"seq": entry.seq, "at": entry.at.isoformat()} for entry in entries]}
+    entries = [{"seq": entry.seq, "at": entry.at.isoformat()} for entry in written]
+    return {"entries": entries, "waiting": written.waiting}
 
 
-def read_appended(body: Fields, count: int) -> list[dict[str, Any]]:
+def read_appended(body: Fields, count: int) -> tuple[list[dict[str, Any]], bool]:
+    """What completes each entry, and whether anything waits."""
     written = [{"seq": item.number("seq"), "at": item.time("at")} for item in body.each("entries")]
     if len(written) != count:
         raise Misread(f"`entries` must have {count} items")
-    return written
+    return written, body.flag("waiting")
 
 
 def intended_answer(row: ToolCallRow) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from pilothouse.records.events import NewEvent
 from pilothouse.records.failures import Failure
 from pilothouse.records.queues import QueueItem, QueueName
-from pilothouse.records.sessions import Entry, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
+from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
 from pilothouse.store.remote.answers import (
@@ -47,12 +47,12 @@ class RemoteAttemptStore:
         events: Sequence[NewEvent] = (),
         outcomes: Sequence[ToolOutcome] = (),
         consumed: Sequence[UUID] = (),
-    ) -> Sequence[Entry]:
+    ) -> Appended:
         rows = [entry_row(link) for link in chain(leaf, entries)]
         text = append_text(session, leaf, rows, events, outcomes, consumed)
-        written = await self._connection.call("append", text, lambda answer: read_appended(answer, len(rows)))
+        written, waiting = await self._connection.call("append", text, lambda answer: read_appended(answer, len(rows)))
         held = {"attempt": self.ref.attempt}
-        return [entry_of(row | held | where) for row, where in zip(rows, written, strict=True)]
+        return Appended((entry_of(row | held | where) for row, where in zip(rows, written, strict=True)), waiting)
 
     async def queued(self, session: UUID) -> Sequence[QueueItem]:
         return await self._connection.call("queued", dump({"session": session}), read_items)

@@ -131,12 +131,12 @@ BEGIN
                         session_page.leaf, session_page.next;
 END $$;
 
--- Returns the number of entries before these, and the time that they bear. `_consumed` are the items of queues whose
+-- Returns the number of entries before these, the time that they bear, and whether any item waits. `_consumed` are the items of queues whose
 -- messages these entries hold.
 DROP FUNCTION append_entries(attempt_key, uuid, uuid, uuid, json, json, json);
 CREATE FUNCTION append_entries(
     _by attempt_key, _session uuid, _leaf uuid, _new_leaf uuid, _entries json, _outcomes json, _events json,
-    _consumed uuid[] DEFAULT '{}', OUT before bigint, OUT written_at timestamptz
+    _consumed uuid[] DEFAULT '{}', OUT before bigint, OUT written_at timestamptz, OUT waiting boolean
 )
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -182,6 +182,9 @@ BEGIN
         END IF;
     END LOOP;
     written_at := now();
+    waiting := EXISTS (
+        SELECT FROM queue_items WHERE tenant = _by.tenant AND session = _session AND state = 'Waiting'
+    );
 END $$;
 
 -- A page, as the functions before this one give it, of what waits; or where `_clearing` is given, of what was taken back
