@@ -25,18 +25,18 @@ class Desk:
         self.session = uuid4()
         self.outside = store.session_store()
         self._store = store
-        self._run = run
+        self.run = run
         self._epoch = epoch
         self._open: AttemptRef | None = None
 
     async def attempt(self, number: int = 1) -> AttemptStore:
         before = self._open
         fence = before.fence if before else 0
-        self._open = AttemptRef(self._run, uuid4(), fence + 1)
+        self._open = AttemptRef(self.run, uuid4(), fence + 1)
         closing = [AttemptClosing(before.attempt, fence, AttemptState.LOST)] if before else []
         change = [] if before else [StepChange(STEP, frozenset({StepState.PENDING}), StepState.RUNNING)]
         opening = AttemptOpening(STEP, self._open.attempt, fence, number, 0, "n")
-        await self._store.commit(self._run, self._epoch, Transition(change, closing, [opening]))
+        await self._store.commit(self.run, self._epoch, Transition(change, closing, [opening]))
         return self._store.attempt_store(self._open)
 
     async def say(self, queue: QueueName, text: str, id: UUID | None = None) -> QueueItem:
@@ -52,10 +52,10 @@ class Desk:
         return [item.message["content"][0]["text"] for item in found]
 
     async def events(self) -> Sequence[Event]:
-        return await self._store.events(self._run)
+        return await self._store.events(self.run)
 
     async def stored(self) -> Session:
-        [session] = await self._store.sessions(self._run)
+        [session] = await self._store.sessions(self.run)
         return session
 
 
