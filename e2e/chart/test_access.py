@@ -53,7 +53,7 @@ def test_callers_of_the_gateway_are_bound_only_where_named() -> None:
     assert "system:authenticated" not in {row.account for row in rows(Render.of())}
     [row] = [row for row in rows(Render.of(*everybody)) if row.account == "system:authenticated"]
     assert row == Row(
-        "system:authenticated", "pilothouse", "-", "services/proxy", "https:pilothouse-gateway:https", "get"
+        "system:authenticated", "pilothouse", "-", "services/proxy", "https:pilothouse-gateway:https", "create,get"
     )
 
 

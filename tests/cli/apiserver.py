@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from tests.gateway.serving import CA
 
-PROXY = "get services/proxy"
+PROXY, TELL = "get services/proxy", "create services/proxy"
 _KEPT = ("authorization", "host", "accept-encoding", "connection")
 
 
@@ -34,10 +34,11 @@ class FakeApiServer:
     def app(self) -> Starlette:
         service = "/api/v1/namespaces/{namespace}/services/{service}/proxy/{path:path}"
         pod = "/api/v1/namespaces/{namespace}/pods/{pod}/log"
-        return Starlette(routes=[Route(service, self._proxy), Route(pod, self._log)])
+        return Starlette(routes=[Route(service, self._proxy, methods=["GET", "POST"]), Route(pod, self._log)])
 
     async def _proxy(self, request: Request) -> Response:
-        if refusal := self._refusal(request, PROXY, "services", request.path_params["service"], "services/proxy"):
+        right = PROXY if request.method == "GET" else TELL
+        if refusal := self._refusal(request, right, "services", request.path_params["service"], "services/proxy"):
             return refusal
         namespace, service = request.path_params["namespace"], request.path_params["service"]
         if (namespace, service) != ("pilothouse", "https:pilothouse-gateway:https"):
@@ -51,7 +52,8 @@ class FakeApiServer:
         trust = ssl.create_default_context(cadata=CA)
         async with httpx.AsyncClient(verify=trust, trust_env=False, timeout=30) as http:
             url = f"{self.gateway}/{request.path_params['path']}"
-            answer = await http.get(url, params=request.query_params, headers=headers)
+            body = await request.body()
+            answer = await http.request(request.method, url, params=request.query_params, headers=headers, content=body)
         return Response(answer.content, answer.status_code, {"content-type": answer.headers["content-type"]})
 
     async def _log(self, request: Request) -> Response:
@@ -72,7 +74,7 @@ class FakeApiServer:
         if f"{user} {right}" in self.rights:
             return None
         where = f'in API group "" in the namespace "{request.path_params["namespace"]}"'
-        cannot = f'User "{user}" cannot get resource "{resource}" {where}'
+        cannot = f'User "{user}" cannot {right.split()[0]} resource "{resource}" {where}'
         return _status(403, "Forbidden", f'{plural} "{name}" is forbidden: {cannot}')
 
 

@@ -13,10 +13,11 @@ import yaml
 from pilothouse.gateway.app import build_app
 from pilothouse.store.postgres import PostgresRunStore
 from pilothouse.store.postgres.history import open_history
-from tests.cli.apiserver import PROXY, FakeApiServer
+from tests.cli.apiserver import PROXY, TELL, FakeApiServer
 from tests.cli.command import Cli
 from tests.gateway.doubles import ANN, BOB, FakeKube
 from tests.gateway.serving import CA, served
+from tests.store.people import READER, WRITER
 
 CERTIFICATES = Path(__file__).parent / "certificates"
 TOKEN = {"token": ANN}
@@ -25,8 +26,8 @@ CERTIFICATE = {"client-certificate": str(CERTIFICATES / "client.pem"), "client-k
 
 @dataclass
 class Cluster:
-    """`team-a` is the namespace of Ann, who may do all that reading takes; Bob may do nothing. Its UID is also what
-    this machine derives for the name, so `here` reads the very runs that `cli` reads through the gateway."""
+    """`team-a` is the namespace of Ann, who may do all that reading and writing take; Bob may do nothing. Its UID is
+    also what this machine derives for the name, so `here` reads the very runs that `cli` reads through the gateway."""
 
     folder: Path
     database: str
@@ -84,8 +85,8 @@ async def cluster_on(
 ) -> AsyncIterator[Cluster]:
     """With `certificates`, the API server talks to those alone who show Carol's."""
     kube = FakeKube(namespaces={"team-a": uuid5(await store.installation(), "namespace team-a")})
-    kube.grant("ann", "team-a", "get workflows", "list workflows", "get pods/log")
-    rights = {f"{user} {right}" for user in ("ann", "carol") for right in (PROXY, "get pods/log")}
+    kube.grant("ann", "team-a", "get workflows", *READER, *WRITER)
+    rights = {f"{user} {right}" for user in ("ann", "carol") for right in (PROXY, TELL, "get pods/log")}
     clients = CERTIFICATES / "client.pem" if certificates else None
     async with open_history(database) as history, served(build_app(store, history, kube)) as gateway:
         server = FakeApiServer(gateway, {ANN: "ann", BOB: "bob"}, rights, certificates=certificates)

@@ -13,8 +13,8 @@ from pilothouse.cli.command import CommandError
 from pilothouse.cli.questions import Questions
 from pilothouse.cli.remote import RemoteRuns
 from pilothouse.records.runs import Attempt, Run, RunRef
-from pilothouse.records.values import BlobRef
-from pilothouse.store.errors import NotFound, StoreUnavailable, StoreUnusable
+from pilothouse.records.values import BlobRef, ValueRefused
+from pilothouse.store.errors import Conflict, InvalidState, NotFound, StoreUnavailable, StoreUnusable
 from pilothouse.store.postgres import PostgresRunStore
 from tests.cli.cluster import Cluster, cluster_on
 from tests.gateway.read.runs import begun_run, full_run, tell
@@ -49,6 +49,9 @@ class Canned:
     async def get(self, path: str, query: Mapping[str, str]) -> Answer:
         self.asked.append(path)
         return self.answer
+
+    async def post(self, path: str, query: Mapping[str, str], body: bytes) -> Answer:
+        return await self.get(path, query)
 
     async def output(self, run: Run, attempt: Attempt) -> bytes:
         return b""
@@ -109,6 +112,9 @@ async def test_an_answer_that_means_nothing_is_no_answer(body: bytes) -> None:
 
 REFUSALS = [
     (404, "NotFound", NotFound, "why"),
+    (409, "Conflict", Conflict, "why"),
+    (409, "InvalidState", InvalidState, "why"),
+    (422, "ValueRefused", ValueRefused, "why"),
     (401, "Unauthenticated", CommandError, "the gateway does not accept the token"),
     (403, "Forbidden", CommandError, "why"),
     (400, "BadRequest", CommandError, "why"),

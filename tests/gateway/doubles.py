@@ -41,7 +41,7 @@ class FakeKube:
         subresource: str = "",
     ) -> bool:
         self._answer()
-        assert group == {"workflows": "pilothouse.dev", "pods": ""}[resource]
+        assert group == {"workflows": "pilothouse.dev", "sessions": "pilothouse.dev", "pods": ""}[resource]
         what = f"{resource}/{subresource}" if subresource else resource
         right = f"{identity.username} {verb} {what} {namespace}"
         return bool({right, f"{right} {name}" if name else right} & self.grants)

@@ -1,5 +1,5 @@
-"""Every test that takes `store` runs on each implementation of the ports, and those of attempts over HTTP, too; unless
-its module has a `store` of its own."""
+"""Every test that takes `store` runs on each implementation of the ports, and those of attempts and sessions over HTTP,
+too; unless its module has a `store` of its own."""
 
 import pytest
 
@@ -29,12 +29,11 @@ __all__ = [
 
 _STORES = ["memory", "postgres"]
 _OVER_HTTP = ["memory_over_http", "postgres_over_http"]
-_WITHOUT_ATTEMPT_STORES = {
+_WITHOUT_GATEWAY = {
     "test_carriers",
     "test_leadership",
     "test_pages",
     "test_runs",
-    "test_session_store",
     "test_shutdown",
     "test_transitions",
 }
@@ -45,7 +44,7 @@ uses."""
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store" in metafunc.fixturenames and not hasattr(metafunc.module, "store"):
         module = metafunc.module.__name__.rpartition(".")[2]
-        stores = _STORES if module in _WITHOUT_ATTEMPT_STORES else _STORES + _OVER_HTTP
+        stores = _STORES if module in _WITHOUT_GATEWAY else _STORES + _OVER_HTTP
         metafunc.parametrize("store", stores, indirect=True)
 
 

@@ -4,28 +4,24 @@
 `database`     the DSN of a fresh, migrated database in it
 `postgres`     an open store on that database
 `memory`       an empty store in memory
-`…_over_http`  that store, whose attempts reach it through a gateway on a socket
+`…_over_http`  that store, whose attempts and sessions are reached through a gateway on a socket
 """
 
 import itertools
 import os
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
 
 import psycopg
 import pytest
 import pytest_asyncio
 
-from pilothouse.gateway.app import build_app
 from pilothouse.store.embedded import embedded_server
 from pilothouse.store.memory import MemoryRunStore
 from pilothouse.store.ports import RunStore
 from pilothouse.store.postgres import PostgresRunStore, migrate, open_store
-from tests.gateway.doubles import FakeKube
-from tests.gateway.serving import NO_HISTORY, StoreOverHTTP, http, served
+from tests.store.people import over_http
 
 _TEMPLATE = "template_pilothouse"
 _numbers = itertools.count(1)
@@ -71,20 +67,14 @@ def memory() -> MemoryRunStore:
 
 @pytest_asyncio.fixture
 async def memory_over_http(memory: MemoryRunStore) -> AsyncIterator[RunStore]:
-    async with _over_http(memory) as store:
+    async with over_http(memory) as store:
         yield store
 
 
 @pytest_asyncio.fixture
 async def postgres_over_http(postgres: PostgresRunStore) -> AsyncIterator[RunStore]:
-    async with _over_http(postgres) as store:
+    async with over_http(postgres) as store:
         yield store
-
-
-@asynccontextmanager
-async def _over_http(store: RunStore) -> AsyncIterator[RunStore]:
-    async with served(build_app(store, NO_HISTORY, FakeKube())) as url, http(url) as client:
-        yield cast(RunStore, StoreOverHTTP(store, client))
 
 
 def in_database(dsn: str, name: str) -> str:

@@ -50,6 +50,11 @@ class Access(Protocol):
         is away, StoreUnusable where anything but the gateway refuses; the message says what to do."""
         ...
 
+    async def post(self, path: str, query: Mapping[str, str], body: bytes) -> Answer:
+        """The gateway's answer to a JSON body. Raises as `get` does; after StoreUnavailable nobody knows whether it was
+        carried out."""
+        ...
+
     async def output(self, run: Run, attempt: Attempt) -> bytes:
         """What the Pod of a command has printed up to now, by the rights of the user's context; nothing where there
         is no such Pod. Raises as `get` does."""

@@ -9,6 +9,7 @@ from pilothouse.gateway.kubeapi import KubeApi
 from pilothouse.gateway.probes import probe_routes
 from pilothouse.gateway.read.rights import Lacking, lacking
 from pilothouse.gateway.read.routes import read_routes
+from pilothouse.gateway.read.sessions import session_routes
 from pilothouse.gateway.refusals import HANDLERS
 from pilothouse.gateway.room import Room
 from pilothouse.gateway.store_api import store_routes
@@ -35,4 +36,5 @@ def _routes(store: RunStore, history: RunHistory, kube: KubeApi) -> list[BaseRou
         *probe_routes(store),
         Mount(PATH, routes=store_routes(store, kube, room)),
         *read_routes(history, kube, room),
+        *session_routes(store, history, kube, room),
     ]

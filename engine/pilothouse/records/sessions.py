@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from pilothouse.records.runs import AttemptRef, RunRef, StepId
+from pilothouse.records.queues import QueueName
+from pilothouse.records.runs import AttemptRef, RunName, RunRef, StepId
 from pilothouse.records.values import Stored
 
 
@@ -71,14 +72,18 @@ class Session:
 @dataclass(frozen=True, slots=True)
 class SessionHead:
     """A session as a line of a list. It has a name where it belongs to the tenant, and none where it is one run's.
-    `holder` is the open attempt that works on it."""
+    `holder` is the open attempt that works on it, `run` the newest run that opened it, `changed_at` the time of its
+    last entry. `waiting` counts what waits, by queue; a queue without messages is not in it."""
 
     id: UUID
     name: str | None
     leaf: UUID | None
     entries: int
     created_at: datetime
+    changed_at: datetime
     holder: AttemptRef | None
+    run: RunName | None
+    waiting: Mapping[QueueName, int]
 
 
 @dataclass(frozen=True, slots=True)

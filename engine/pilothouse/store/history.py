@@ -13,7 +13,7 @@ from uuid import UUID
 
 from pilothouse.records.events import Event
 from pilothouse.records.runs import Attempt, Run, RunRef, Snapshot
-from pilothouse.store.pages import Page
+from pilothouse.store.pages import Page, SessionReading
 
 LEAST, GREATEST = UUID(int=0), UUID(int=2**128 - 1)
 
@@ -86,6 +86,10 @@ class RunHistory(Protocol):
     async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Page:
         """Entries of a session of this run with a `seq` greater than `after`, in order: at most `limit`, and no more
         than `size` bytes. `next` tells of an entry within the limit that has no place."""
+        ...
+
+    def session_pages(self) -> SessionReading:
+        """The sessions of tenants, as `RunStore.session_store` reads them."""
         ...
 
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:

@@ -1,5 +1,5 @@
-"""What a gateway passes on to an attempt: the long answers of the AttemptStore in parts, of which each is as large as
-was asked for, so that nobody has to hold the whole."""
+"""What a gateway passes on: the long answers of the AttemptStore and the SessionStore in parts, of which each is as
+large as was asked for, so that nobody has to hold the whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Protocol
 from uuid import UUID
 
 from pilothouse.records.queues import QueueName
+from pilothouse.records.sessions import SessionHead
 from pilothouse.store.rows import Row
 
 
@@ -52,4 +53,24 @@ class AttemptPages(Protocol):
 
     async def blob_piece(self, digest: str, start: int, length: int) -> Piece:
         """As `get_blob`: the bytes from `start` on, at most `length`."""
+        ...
+
+
+class SessionReading(Protocol):
+    """What people read of sessions, from outside of every attempt. Pages are as of AttemptPages."""
+
+    async def sessions(self, tenant: UUID, before: UUID | None = None, limit: int = 100) -> Sequence[SessionHead]:
+        """The tenant's sessions, newest first, from below the session `before` on."""
+        ...
+
+    async def session(self, tenant: UUID, session: UUID) -> SessionHead:
+        """Raises NotFound."""
+        ...
+
+    async def entry_page(self, tenant: UUID, session: UUID, after: int, limit: int, size: int) -> Page:
+        """As `SessionStore.entries`. `next` tells of an entry within the limit that has no place."""
+        ...
+
+    async def item_page(self, tenant: UUID, session: UUID, after: int, size: int) -> Page:
+        """As `SessionStore.queued`: items with a `seq` greater than `after`."""
         ...

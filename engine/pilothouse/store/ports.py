@@ -27,7 +27,7 @@ from pilothouse.records.sessions import (
 )
 from pilothouse.records.states import AttemptState, Shutdown
 from pilothouse.records.values import BlobRef, Outputs, Stored
-from pilothouse.store.pages import AttemptPages
+from pilothouse.store.pages import AttemptPages, Page, SessionReading
 from pilothouse.store.transitions import Transition
 
 
@@ -151,7 +151,7 @@ class RunStore(Blobs, Protocol):
         """The store as the process of that attempt sees it."""
         ...
 
-    def session_store(self) -> "SessionStore":
+    def session_store(self) -> "PagedSessionStore":
         """The store as those see it who are outside of every attempt."""
         ...
 
@@ -162,6 +162,10 @@ class SessionStore(Protocol):
 
     async def sessions(self, tenant: UUID, before: UUID | None = None, limit: int = 100) -> Sequence[SessionHead]:
         """The tenant's sessions, newest first, from below the session `before` on."""
+        ...
+
+    async def session(self, tenant: UUID, session: UUID) -> SessionHead:
+        """How the session stands."""
         ...
 
     async def entries(self, tenant: UUID, session: UUID, after: int = 0, limit: int = 1_000) -> Sequence[Entry]:
@@ -268,3 +272,11 @@ class AttemptStore(Protocol):
 
 class PagedAttemptStore(AttemptStore, AttemptPages, Protocol):
     """What a gateway serves a Pod from."""
+
+
+class PagedSessionStore(SessionStore, SessionReading, Protocol):
+    """What a gateway serves people from."""
+
+    async def cancelled_page(self, tenant: UUID, session: UUID, ids: Sequence[UUID], after: int, size: int) -> Page:
+        """As `cancel`: items with a `seq` greater than `after`. Each page takes back what still waits."""
+        ...

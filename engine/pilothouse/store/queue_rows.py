@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from pilothouse.records.queues import QueueItem, QueueName
-from pilothouse.records.runs import AttemptRef, RunRef
+from pilothouse.records.runs import AttemptRef, RunName, RunRef
 from pilothouse.records.sessions import SessionHead
 from pilothouse.records.values import decode, encode
 from pilothouse.store.rows import Row
@@ -20,13 +20,18 @@ def item_of(row: Row) -> QueueItem:
 
 
 def head_of(row: Row) -> SessionHead:
-    """`holder` is null in the row where that attempt is over."""
-    run = RunRef(row["tenant"], row["holder_run"]) if row["holder"] else None
+    """`holder` is null in the row where that attempt is over, `run` where no run opened the session, and `waiting`,
+    which is JSON, where nothing waits."""
+    holder = RunRef(row["tenant"], row["holder_run"]) if row["holder"] else None
+    run = RunRef(row["tenant"], row["run"]) if row["run"] else None
     return SessionHead(
         id=row["id"],
         name=row["name"],
         leaf=row["leaf"],
         entries=row["entry_seq"],
         created_at=row["created_at"],
-        holder=AttemptRef(run, row["holder"], row["fence"]) if run else None,
+        changed_at=row["changed_at"],
+        holder=AttemptRef(holder, row["holder"], row["fence"]) if holder else None,
+        run=RunName(run, row["number"], row["namespace"], row["workflow"]) if run else None,
+        waiting={QueueName(queue): count for queue, count in decode(row["waiting"] or "{}").items()},
     )

@@ -70,6 +70,15 @@ def _service(text: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question; with a body, a write."""
+
+    path: str
+    query: Mapping[str, str]
+    body: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class _Client:
     """Sends requests, and says what keeps answers away. `whom` is who was asked, for the message."""
 
@@ -77,9 +86,13 @@ class _Client:
     whom: str
     extensions: Mapping[str, Any] = field(default_factory=dict)
 
-    async def get(self, url: str, query: Mapping[str, str], headers: Mapping[str, str]) -> httpx.Response:
+    async def send(self, asked: _Asked, url: str, headers: Mapping[str, str]) -> httpx.Response:
+        method = "GET" if asked.body is None else "POST"
+        told = headers if asked.body is None else {**headers, "Content-Type": "application/json"}
         try:
-            return await self.http.get(url, params=query, headers=headers, extensions=dict(self.extensions))
+            return await self.http.request(
+                method, url, params=asked.query, content=asked.body, headers=told, extensions=dict(self.extensions)
+            )
         except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError):
             raise StoreUnusable(f"{self.whom} cannot be asked: {url} is no URL of a server") from None
         except httpx.TransportError as error:
@@ -112,9 +125,15 @@ class _Straight:
         self.namespace = credentials.chosen.config.namespace if credentials else "default"
 
     async def get(self, path: str, query: Mapping[str, str]) -> Answer:
-        response = await self._ask(path, query)
+        return await self._answer(_Asked(path, query))
+
+    async def post(self, path: str, query: Mapping[str, str], body: bytes) -> Answer:
+        return await self._answer(_Asked(path, query, body))
+
+    async def _answer(self, asked: _Asked) -> Answer:
+        response = await self._ask(asked)
         if response.status_code == 401 and await self._token.renew():
-            response = await self._ask(path, query)
+            response = await self._ask(asked)
         if (answer := _of_gateway(response)) is None:
             raise _unclear(response, f"what answers at {self._url} is no gateway of Pilothouse")
         return answer
@@ -122,9 +141,9 @@ class _Straight:
     async def output(self, run: Run, attempt: Attempt) -> bytes:
         raise StoreUnusable("a gateway that is named by its URL has only what is kept; try `kubectl logs`")
 
-    async def _ask(self, path: str, query: Mapping[str, str]) -> httpx.Response:
+    async def _ask(self, asked: _Asked) -> httpx.Response:
         headers = {"Authorization": f"Bearer {await self._token.get()}"}
-        return await self._client.get(f"{self._url}{ROOT}/{path}", query, headers)
+        return await self._client.send(asked, f"{self._url}{ROOT}/{asked.path}", headers)
 
 
 class _Proxied:
@@ -140,15 +159,24 @@ class _Proxied:
         self.namespace = credentials.chosen.config.namespace
 
     async def get(self, path: str, query: Mapping[str, str]) -> Answer:
-        proxy = f"/api/v1/namespaces/{self._place}/services/https:{self._service}:https/proxy{ROOT}/{path}"
-        response = await self._ask(proxy, query, shown=True)
+        return await self._answer(_Asked(self._proxy(path), query), "get")
+
+    async def post(self, path: str, query: Mapping[str, str], body: bytes) -> Answer:
+        return await self._answer(_Asked(self._proxy(path), query, body), "create")
+
+    async def _answer(self, asked: _Asked, verb: str) -> Answer:
+        response = await self._ask(asked, shown=True)
         if (answer := _of_gateway(response)) is None:
-            raise self._refused(response, self._forbidden(), self._missing())
+            raise self._refused(response, self._forbidden(verb), self._missing())
         return answer
+
+    def _proxy(self, path: str) -> str:
+        return f"/api/v1/namespaces/{self._place}/services/https:{self._service}:https/proxy{ROOT}/{path}"
 
     async def output(self, run: Run, attempt: Attempt) -> bytes:
         path = f"/api/v1/namespaces/{run.namespace}/pods/{pod_name(run.workflow, attempt)}/log"
-        response = await self._ask(path, {"container": MAIN[COMMAND], "limitBytes": str(LOG_LIMIT)}, shown=False)
+        query = {"container": MAIN[COMMAND], "limitBytes": str(LOG_LIMIT)}
+        response = await self._ask(_Asked(path, query), shown=False)
         if response.status_code in (400, 404):  # not begun, or gone: then its log is about to be kept
             return b""
         if response.status_code != 200:
@@ -156,12 +184,12 @@ class _Proxied:
             raise self._refused(response, f"{lacking} says why", "")
         return response.content
 
-    async def _ask(self, path: str, query: Mapping[str, str], shown: bool) -> httpx.Response:
+    async def _ask(self, asked: _Asked, shown: bool) -> httpx.Response:
         """Once more with a new token where the old one has expired. `shown`: the token goes on to the gateway."""
-        url = self._server + path
-        response = await self._client.get(url, query, await self._headers(shown))
+        url = self._server + asked.path
+        response = await self._client.send(asked, url, await self._headers(shown))
         if response.status_code == 401 and await self._token.renew():
-            response = await self._client.get(url, query, await self._headers(shown))
+            response = await self._client.send(asked, url, await self._headers(shown))
         return response
 
     async def _headers(self, shown: bool) -> Mapping[str, str]:
@@ -184,8 +212,8 @@ class _Proxied:
                 return StoreUnusable(missing)
         return _unclear(response, f"{self._client.whom} does not give an answer of the gateway")
 
-    def _forbidden(self) -> str:
-        asked = f"auth can-i get services/https:{self._service}:https --subresource=proxy -n {self._place}"
+    def _forbidden(self, verb: str) -> str:
+        asked = f"auth can-i {verb} services/https:{self._service}:https --subresource=proxy -n {self._place}"
         return f"`kubectl --context {self._context} {asked}` must say yes"
 
     def _missing(self) -> str:

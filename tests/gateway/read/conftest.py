@@ -33,6 +33,10 @@ class Reader:
         """The answer to a path below `/read/v1/namespaces/`, as it comes through the API server."""
         return await self.http.get(f"/read/v1/namespaces/{path}", params=query, headers={TOKEN_HEADER: token})
 
+    async def post(self, path: str, body: bytes, token: str = ANN) -> httpx.Response:
+        """The answer to a write."""
+        return await self.http.post(f"/read/v1/namespaces/{path}", content=body, headers={TOKEN_HEADER: token})
+
     async def items(self, path: str, **query: Any) -> list[dict[str, Any]]:
         answer = await self(path, **query)
         assert answer.status_code == 200, answer.text

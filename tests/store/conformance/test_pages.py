@@ -123,6 +123,54 @@ async def test_the_pages_of_a_queue_are_its_items(store: RunStore, size: int) ->
     assert [item.queue for item in await attempt.queued(session)] == [QueueName.NEXT_TURN, QueueName.FOLLOW_UP]
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_pages_of_a_session_are_the_same_from_outside(store: RunStore, size: int) -> None:
+    attempt = await attempt_of(store)
+    session = await filled(attempt)
+    outside, tenant = store.session_store(), attempt.ref.run.tenant
+    for text in ("x" * 100, "", "é\0" + "y" * 189, "z"):
+        await outside.enqueue(tenant, session, QueueName.STEER, {"content": text})
+    rows, _ = await walked(
+        lambda after, size: outside.entry_page(tenant, session, after, 10, size), size, "seq", 0, ("type", "body")
+    )
+    assert list(map(entry_of, rows)) == list(await outside.entries(tenant, session))
+    waiting, columns = list(await outside.queued(tenant, session)), ("queue", "message")
+    rows, _ = await walked(lambda after, size: outside.item_page(tenant, session, after, size), size, "seq", 0, columns)
+    assert list(map(item_of, rows)) == waiting
+    taken = [item.id for item in waiting[1:]]
+    rows, _ = await walked(
+        lambda after, size: outside.cancelled_page(tenant, session, taken, after, size), size, "seq", 0, columns
+    )
+    assert list(map(item_of, rows)) == waiting[1:]
+    assert list(await outside.queued(tenant, session)) == waiting[:1]
+    assert await outside.item_page(tenant, await outside.import_session(tenant, "none", []), 0, size) == Page([], 0)
+
+
+async def test_a_page_of_entries_ends_at_its_limit(store: RunStore) -> None:
+    attempt = await attempt_of(store)
+    session = await filled(attempt)
+    outside, tenant = store.session_store(), attempt.ref.run.tenant
+    page = await outside.entry_page(tenant, session, 1, 2, 10_000)
+    assert ([row["seq"] for row in page.rows], page.next) == ([2, 3], 0)
+    first = (await outside.entry_page(tenant, session, 0, 1, 10_000)).rows[0]
+    page = await outside.entry_page(tenant, session, 0, 2, size_of(first, ("type", "body")))
+    assert ([row["seq"] for row in page.rows], page.next) == ([1], 2 + len('{"t":""}'))
+
+
+async def test_no_page_of_a_session_is_another_tenants(store: RunStore) -> None:
+    attempt = await attempt_of(store)
+    session, outside = await filled(attempt), store.session_store()
+    [item] = [await outside.enqueue(attempt.ref.run.tenant, session, QueueName.STEER, {})]
+    for use in (
+        outside.entry_page(uuid4(), session, 0, 10, 1_000),
+        outside.item_page(uuid4(), session, 0, 1_000),
+        outside.cancelled_page(uuid4(), session, [item.id], 0, 1_000),
+    ):
+        with pytest.raises(NotFound, match="this tenant has no session"):
+            await use
+    assert list(await outside.queued(attempt.ref.run.tenant, session)) == [item]
+
+
 async def test_the_pieces_of_a_blob_are_the_blob(store: RunStore) -> None:
     attempt, data = await attempt_of(store), bytes(range(250)) * 3
     ref = await attempt.put_blob(data)

@@ -4,12 +4,16 @@ from uuid import uuid4
 
 import pytest
 
+from pilothouse.records.queues import QueueName
+from pilothouse.records.runs import RunName
 from pilothouse.records.sessions import FROM_OUTSIDE, NewEntry, SessionHead, named_session
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import ValueRefused
 from pilothouse.store.errors import Conflict, NotFound
 from pilothouse.store.ports import RunStore
 from tests.store.samples import attempt_of, message, with_turn
+
+STEER, NEXT_TURN = QueueName.STEER, QueueName.NEXT_TURN
 
 
 async def test_sessions_are_listed_newest_first_in_pages(store: RunStore) -> None:
@@ -33,11 +37,31 @@ async def test_a_line_of_the_list_tells_how_the_session_stands(store: RunStore) 
     session, turn = await with_turn(attempt)
     outside, tenant = store.session_store(), attempt.ref.run.tenant
     [head] = await outside.sessions(tenant)
-    assert head == SessionHead(session, None, turn, 1, head.created_at, attempt.ref)
-    await attempt.append(session, turn, [message(), message()])
-    await attempt.finish(AttemptState.SUCCEEDED)
+    run = (await store.snapshot(attempt.ref.run)).run
+    name = RunName(run.ref, run.number, run.namespace, run.workflow)
+    [entry] = await outside.entries(tenant, session)
+    assert head == SessionHead(session, None, turn, 1, head.created_at, entry.at, attempt.ref, name, {})
+    assert await outside.session(tenant, session) == head
+    items = [await outside.enqueue(tenant, session, queue, {}) for queue in (STEER, NEXT_TURN, STEER)]
+    written = await attempt.append(session, turn, [message(), message()], consumed=[items[0].id])
+    await attempt.finish(AttemptState.FAILED)
     [head] = await outside.sessions(tenant)
-    assert (head.entries, head.holder) == (3, None)
+    assert (head.entries, head.holder, head.changed_at) == (3, None, written[-1].at)
+    assert head.waiting == {STEER: 1, NEXT_TURN: 1}
+
+
+async def test_a_line_of_the_list_names_the_newest_run_that_had_the_session(store: RunStore) -> None:
+    tenant, outside = uuid4(), store.session_store()
+    session = await outside.import_session(tenant, "notes", [])
+    head = await outside.session(tenant, session)
+    assert (head.name, head.run, head.changed_at) == ("notes", None, head.created_at)
+    for number in (1, 2):
+        attempt = await attempt_of(store, tenant)
+        await attempt.open_session(session, "notes")
+        await attempt.finish(AttemptState.SUCCEEDED)
+        head = await outside.session(tenant, session)
+        assert head.run is not None
+        assert (head.run.ref, head.run.number) == (attempt.ref.run, number)
 
 
 async def test_entries_are_read_in_order_and_in_pages(store: RunStore) -> None:
@@ -94,6 +118,7 @@ async def test_no_import_goes_into_a_session_that_is_there(store: RunStore) -> N
 async def test_a_session_that_is_not_there_is_not_found(store: RunStore) -> None:
     outside, tenant = store.session_store(), uuid4()
     for use in (
+        outside.session(tenant, uuid4()),
         outside.entries(tenant, uuid4()),
         outside.queued(tenant, uuid4()),
         outside.cancel(tenant, uuid4(), []),

@@ -119,6 +119,9 @@ async def test_reads_show_only_the_tenants_own(store: RunStore) -> None:
     assert [entry.id for entry in await outside.entries(tenant, theirs.session)] == [theirs.turn]
     [head] = await outside.sessions(tenant)
     assert (head.id, head.entries, head.holder) == (theirs.session, 1, theirs.attempt.ref)
+    assert head.run is not None
+    assert (head.run.ref, head.waiting) == (theirs.run, dict.fromkeys(QueueName, 1))
+    assert await outside.session(tenant, theirs.session) == head
 
 
 async def test_a_session_of_one_tenant_is_not_there_for_another(store: RunStore) -> None:
@@ -127,6 +130,7 @@ async def test_a_session_of_one_tenant_is_not_there_for_another(store: RunStore)
     assert list(await outside.sessions(stranger)) == []
     assert list(await outside.sessions(stranger, before=ours.session)) == []
     for use in (
+        outside.session(stranger, ours.session),
         outside.entries(stranger, ours.session),
         outside.queued(stranger, ours.session),
         outside.cancel(stranger, ours.session, list(ITEM.values())),

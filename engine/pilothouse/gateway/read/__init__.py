@@ -1,1 +1,1 @@
-"""The read API: what people may see of the runs of a namespace, and the client's half of its wire form."""
+"""The read API: what people may see of a namespace's runs and sessions and say to its agents, and its wire form."""

@@ -1,10 +1,12 @@
 """Who asks, and whether he may: the caller's own token, judged by the cluster at each request.
 
-The rights are those of `kubectl` on the Workflow that a run belongs to. A refusal depends on what was asked for alone,
+The rights to read are those of `kubectl` on the Workflow that a run belongs to; those to write to a session have a
+resource of their own, as no right to a Workflow means them. A refusal depends on what was asked for alone,
 never on what is there, so nobody learns of a run that he may not read.
 """
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +17,9 @@ from pilothouse.gateway.kubeapi import Identity, KubeApi, Unauthenticated, beare
 from pilothouse.gateway.read.wire import TOKEN_HEADER
 from pilothouse.gateway.refusals import Forbidden
 from pilothouse.store.remote.problems import problem
+
+SESSIONS, MESSAGES = "sessions", "messages"
+"""What the rights to write are for: a resource and a subresource that only RBAC knows."""
 
 LONGEST_TOKEN = 16 * 1024
 """Characters of a token that is looked at."""
@@ -57,6 +62,31 @@ class Caller:
         """Raises Lacking unless he may read what the namespace's Pods print."""
         if not await self._may("get", "", "pods", subresource="log"):
             raise self._lacking("get", "pods", "log")
+
+    async def must_read_sessions(self) -> None:
+        """Raises Lacking unless he may list the namespace's Workflows and read what its Pods print: a session may be
+        of any of them."""
+        await self.must_list()
+        await self.must_read_logs()
+
+    async def must_import(self) -> None:
+        """Raises Lacking unless he may create sessions."""
+        if not await self._may("create", GROUP, SESSIONS):
+            raise self._lacking("create", f"{SESSIONS}.{GROUP}")
+
+    async def must_write(self, verb: str, session: UUID) -> None:
+        """Raises Lacking unless he may do that to messages of the session: `create` or `delete` them."""
+        if not await self._may(verb, GROUP, SESSIONS, str(session), MESSAGES):
+            raise self._lacking(verb, f"{SESSIONS}.{GROUP}/{session}", MESSAGES)
+
+    async def must_know_the_tenant(self, session: UUID | None) -> None:
+        """Raises Lacking unless he may import sessions, write to that session (to any, where it is None), or list the
+        namespace's Workflows."""
+        name = str(session) if session else ""
+        if not (
+            await self._may("create", GROUP, SESSIONS, name, MESSAGES) or await self._may("create", GROUP, SESSIONS)
+        ):
+            await self.must_list()
 
     async def _may(self, verb: str, group: str, resource: str, name: str = "", subresource: str = "") -> bool:
         return await self.kube.allowed(self.identity, verb, group, resource, self.namespace, name, subresource)

@@ -35,7 +35,8 @@ T = TypeVar("T")
 RUNS, STEPS, ATTEMPTS, EVENTS, SESSIONS, ENTRIES = 100, 500, 500, 1_000, 500, 200
 """Items that one answer holds at most."""
 
-_ENTRIES = replace(SESSION, head='{"items":[', end=lambda _: '],"more":true}')
+PAGE_OF_ENTRIES = replace(SESSION, head='{"items":[', end=lambda _: '],"more":true}')
+"""Whether more follow, only an empty page tells."""
 
 LONGEST_WAIT = 20
 """Seconds that a request waits for a change: less than anything on the way waits for an answer."""
@@ -112,7 +113,7 @@ class _ReadApi:
             page = await self._history.entries(run.ref, session, after, limit, size)
             return replace(page, next=0) if page.rows else page
 
-        return await paged(self._room, replace(_ENTRIES, start=asked.after(request)), read)
+        return await paged(self._room, replace(PAGE_OF_ENTRIES, start=asked.after(request)), read)
 
     async def log(self, request: Request) -> Response:
         run = await self._run(request, logs=True)

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from pilothouse.records.events import Event, EventType
 from pilothouse.records.failures import Failure
-from pilothouse.records.runs import Attempt, AttemptRef, Run, RunRef, Step, StepId
-from pilothouse.records.sessions import Entry
+from pilothouse.records.queues import QueueName
+from pilothouse.records.runs import Attempt, AttemptRef, Run, RunName, RunRef, Step, StepId
+from pilothouse.records.sessions import Entry, SessionHead
 from pilothouse.records.states import AttemptState, RunState, Shutdown, StepState
 from pilothouse.records.values import BlobRef, outputs_from_json, outputs_to_json
 from pilothouse.store.history import RunLine, SessionLine
@@ -164,9 +165,50 @@ def session_from_json(body: Body) -> SessionLine:
     return SessionLine(UUID(body["id"]), _maybe(UUID, body["leaf"]), int(body["entries"]))
 
 
+def head_to_json(head: SessionHead) -> Body:
+    holder = head.holder
+    return {
+        "id": str(head.id),
+        "name": head.name,
+        "leaf": str(head.leaf) if head.leaf else None,
+        "entries": head.entries,
+        "createdAt": _time(head.created_at),
+        "changedAt": _time(head.changed_at),
+        "holder": {"run": str(holder.run.run), "attempt": str(holder.attempt), "fence": holder.fence}
+        if holder
+        else None,
+        "run": _run_name(head.run) if head.run else None,
+        "waiting": {queue.value: count for queue, count in head.waiting.items()},
+    }
+
+
+def head_from_json(tenant: UUID, body: Body) -> SessionHead:
+    def holder(body: Body) -> AttemptRef:
+        return AttemptRef(RunRef(tenant, UUID(body["run"])), UUID(body["attempt"]), body["fence"])
+
+    def run(body: Body) -> RunName:
+        return RunName(RunRef(tenant, UUID(body["id"])), body["number"], body["namespace"], body["workflow"])
+
+    return SessionHead(
+        id=UUID(body["id"]),
+        name=body["name"],
+        leaf=_maybe(UUID, body["leaf"]),
+        entries=body["entries"],
+        created_at=datetime.fromisoformat(body["createdAt"]),
+        changed_at=datetime.fromisoformat(body["changedAt"]),
+        holder=_maybe(holder, body["holder"]),
+        run=_maybe(run, body["run"]),
+        waiting={QueueName(queue): int(count) for queue, count in body["waiting"].items()},
+    )
+
+
 def entry_from_json(body: Body) -> Entry:
     parent, at = _maybe(UUID, body["parent"]), datetime.fromisoformat(body["at"])
     return Entry(UUID(body["id"]), parent, body["seq"], body["type"], body["body"], UUID(body["attempt"]), at)
+
+
+def _run_name(run: RunName) -> Body:
+    return {"id": str(run.ref.run), "number": run.number, "namespace": run.namespace, "workflow": run.workflow}
 
 
 def _step_id(step: StepId) -> Body:

@@ -12,6 +12,7 @@ from pilothouse.records.runs import AttemptRef
 from pilothouse.records.sessions import Appended, NewEntry, NewToolCall, Session, ToolCallRow, ToolOutcome
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Outputs, Stored
+from pilothouse.store.memory.pages import page, queue_page
 from pilothouse.store.memory.tables import CallKey, RunTables, SessionKey, SessionTables, Tables, clock
 from pilothouse.store.pages import Page, Piece
 from pilothouse.store.queue_rows import item_of
@@ -78,7 +79,7 @@ class MemoryAttemptStore:
         if tables is None or tables.holder != self.ref:
             raise foreign_session(session)
         rows = [row for row in tables.entries.values() if row["seq"] > after]
-        return replace(_page(rows, ("type", "body"), size), leaf=tables.leaf)
+        return replace(page(rows, ("type", "body"), size), leaf=tables.leaf)
 
     async def append(
         self,
@@ -111,13 +112,13 @@ class MemoryAttemptStore:
 
     async def queue_page(self, session: UUID, after: int, size: int) -> Page:
         self._draft()
-        return _queue_page(self._session(session).waiting(), after, size)
+        return queue_page(self._session(session).waiting(), after, size)
 
     async def clear(self, session: UUID, queues: Sequence[QueueName], id: UUID | None = None) -> Sequence[QueueItem]:
         return [item_of(row) for row in self._cleared(session, queues, id or uuid4())]
 
     async def clear_page(self, session: UUID, queues: Sequence[QueueName], id: UUID, after: int, size: int) -> Page:
-        return _queue_page(self._cleared(session, queues if after == 0 else (), id), after, size)
+        return queue_page(self._cleared(session, queues if after == 0 else (), id), after, size)
 
     def _cleared(self, session: UUID, queues: Sequence[QueueName], id: UUID) -> list[Row]:
         draft, tables = self._draft(), self._session(session)
@@ -135,7 +136,7 @@ class MemoryAttemptStore:
         calls = self._session(session).calls
         rows = [calls[key] for key in sorted(calls) if key[0] == turn and key[1] > after]
         shown = [row | {"arguments": b64encode(row["arguments"]).decode()} for row in rows]
-        return _page(shown, ("call", "tool", "arguments", "result"), size)
+        return page(shown, ("call", "tool", "arguments", "result"), size)
 
     async def intend(self, session: UUID, call: NewToolCall, events: Sequence[NewEvent] = ()) -> ToolCallRow:
         columns = tool_call_row(call)
@@ -229,19 +230,3 @@ def _finish_call(tables: SessionTables, outcome: ToolOutcome, columns: Row) -> N
     if tables.calls[key]["result"] is not None:
         raise result_there(outcome)
     tables.calls[key] = tables.calls[key] | columns | {"finished_at": clock()}
-
-
-def _page(rows: Iterable[Row], large: Sequence[str], size: int) -> Page:
-    """The rows that fit, measured by their columns `large`."""
-    fitting: list[Row] = []
-    for row in rows:
-        takes = sum(len(row[column] or "") for column in large)
-        size -= takes
-        if size < 0:
-            return Page(fitting, takes)
-        fitting.append(row)
-    return Page(fitting, 0)
-
-
-def _queue_page(items: Iterable[Row], after: int, size: int) -> Page:
-    return _page([row for row in items if row["seq"] > after], ("queue", "message"), size)

@@ -5,7 +5,7 @@ looks at nothing inside it.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from psycopg import AsyncClientCursor, Error
@@ -13,6 +13,7 @@ from psycopg.rows import DictRow
 
 from pilothouse.records.runs import RunRef
 from pilothouse.store.errors import StoreError
+from pilothouse.store.pages import Page
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.rows import Row
 
@@ -71,6 +72,12 @@ async def fetch_together(pool: Pool, sql: bytes, params: Mapping[str, Any]) -> l
                 found.append(await cursor.fetchall())
             more = cursor.nextset()
         return found
+
+
+def page_of(rows: Sequence[DictRow], large: str) -> Page:
+    """A page that was measured by the server: of a row that has no place, `large` is null and `size` tells its size."""
+    fitting = [row for row in rows if row[large] is not None]
+    return Page(fitting, rows[-1]["size"] if len(fitting) < len(rows) else 0)
 
 
 def row_json(row: Row) -> str:

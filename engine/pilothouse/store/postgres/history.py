@@ -14,8 +14,9 @@ from pilothouse.records.states import StepState
 from pilothouse.store.errors import NotFound
 from pilothouse.store.history import RunLine, SessionLine, Wanted
 from pilothouse.store.pages import Page
-from pilothouse.store.postgres.calls import digest_param, fetch, fetch_together, run_params
+from pilothouse.store.postgres.calls import digest_param, fetch, fetch_together, page_of, run_params
 from pilothouse.store.postgres.listener import Listener
+from pilothouse.store.postgres.outside import PostgresSessionStore
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.refusals import no_blob, no_run
@@ -81,9 +82,10 @@ class PostgresHistory:
 
     async def entries(self, run: RunRef, session: UUID, after: int, limit: int, size: int) -> Page:
         params = _page(run, after, limit) | {"session": session, "size": size}
-        found = await self._fetch("entries", params)
-        rows = [row for row in found if row["body"] is not None]
-        return Page(rows, found[-1]["size"] if len(rows) < len(found) else 0)
+        return page_of(await self._fetch("entries", params), "body")
+
+    def session_pages(self) -> PostgresSessionStore:
+        return PostgresSessionStore(self._pool)
 
     def changes(self, run: RunRef) -> AbstractAsyncContextManager[AsyncIterator[None]]:
         return self._listener.subscribe(f"{run.tenant}/{run.run}")

@@ -8,7 +8,9 @@ from psycopg.rows import DictRow
 
 from pilothouse.records.queues import QueueItem, QueueName
 from pilothouse.records.sessions import FROM_OUTSIDE, Entry, NewEntry, SessionHead
-from pilothouse.store.postgres.calls import Refusals, call, fetch, rows_json
+from pilothouse.store.history import GREATEST, LEAST
+from pilothouse.store.pages import Page
+from pilothouse.store.postgres.calls import Refusals, call, fetch, page_of, rows_json
 from pilothouse.store.postgres.pool import Pool
 from pilothouse.store.postgres.queries import queries
 from pilothouse.store.queue_rows import head_of, item_of, item_row
@@ -33,12 +35,26 @@ class PostgresSessionStore:
         self._pool = pool
 
     async def sessions(self, tenant: UUID, before: UUID | None = None, limit: int = 100) -> Sequence[SessionHead]:
-        params = {"tenant": tenant, "before": before, "limit": limit}
+        return await self._heads(tenant, LEAST, GREATEST, before, limit)
+
+    async def session(self, tenant: UUID, session: UUID) -> SessionHead:
+        for head in await self._heads(tenant, session, session, None, 1):
+            return head
+        raise unknown_session(session)
+
+    async def _heads(
+        self, tenant: UUID, first: UUID, last: UUID, before: UUID | None, limit: int
+    ) -> Sequence[SessionHead]:
+        params = {"tenant": tenant, "first": first, "last": last, "before": before, "limit": limit}
         return [head_of(row) for row in await fetch(self._pool, _SQL["list"], params)]
 
     async def entries(self, tenant: UUID, session: UUID, after: int = 0, limit: int = 1_000) -> Sequence[Entry]:
         rows = await self._of_session("entries", tenant, session, {"after": after, "limit": limit})
         return [entry_of(row) for row in rows]
+
+    async def entry_page(self, tenant: UUID, session: UUID, after: int, limit: int, size: int) -> Page:
+        params = {"after": after, "limit": limit, "size": size}
+        return page_of(await self._of_session("entry_page", tenant, session, params), "body")
 
     async def import_session(self, tenant: UUID, name: str, entries: Sequence[NewEntry]) -> UUID:
         session, links = named(tenant, name), chain(None, entries)
@@ -70,8 +86,15 @@ class PostgresSessionStore:
     async def queued(self, tenant: UUID, session: UUID) -> Sequence[QueueItem]:
         return [item_of(row) for row in await self._of_session("queued", tenant, session)]
 
+    async def item_page(self, tenant: UUID, session: UUID, after: int, size: int) -> Page:
+        return page_of(await self._of_session("item_page", tenant, session, {"after": after, "size": size}), "message")
+
     async def cancel(self, tenant: UUID, session: UUID, ids: Sequence[UUID]) -> Sequence[QueueItem]:
         return [item_of(row) for row in await self._call("cancel", tenant, session, {"ids": list(ids)})]
+
+    async def cancelled_page(self, tenant: UUID, session: UUID, ids: Sequence[UUID], after: int, size: int) -> Page:
+        params = {"ids": list(ids), "after": after, "size": size}
+        return page_of(await self._call("cancelled_page", tenant, session, params), "message")
 
     async def _of_session(
         self, name: str, tenant: UUID, session: UUID, params: Mapping[str, Any] | None = None

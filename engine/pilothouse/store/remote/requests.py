@@ -49,6 +49,16 @@ def record_text(session: UUID, outcome: ToolOutcome, events: Iterable[NewEvent])
     return dump({"session": session, "outcome": _outcome_text(outcome), "events": _events_text(events)})
 
 
+def import_text(name: str, entries: Iterable[Row]) -> Text:
+    """`entries` are rows, as `entry_row` makes them."""
+    return dump({"name": name, "entries": [_entry_text(row) for row in entries]})
+
+
+def enqueue_text(row: Row) -> Text:
+    """`row` is the item's, as `item_row` makes it."""
+    return dump(row | {"message": Text(row["message"])})
+
+
 def finish_text(state: AttemptState, outputs: Outputs | None, failure: Failure | None) -> Text:
     row = attempt_outcome_row(state, outputs, failure)
     failed = Text(row["failure"]) if row["failure"] else None
