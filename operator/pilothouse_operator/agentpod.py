@@ -4,11 +4,11 @@ Containers of one Pod share a network, so the sandbox seals itself before any to
 which the agent listens on a path socket: to the sandbox it is read-only. Neither has a token for the API server.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pilothouse.api.agent import AgentSpec
+from pilothouse.api.agent import AgentSpec, Tool
 from pilothouse.api.meta import KeyRef
 from pilothouse.api.pod import Pod
 from pilothouse.records.runs import Attempt
@@ -42,11 +42,13 @@ TOKEN_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True)
 class AgentPod:
-    """What an agent's Pod is made from. `work` is the digest of its assignment; `store` how it reaches the gateway."""
+    """What an agent's Pod is made from. `asked` are the Agents that it can ask: they work in its Pod and its sandbox.
+    `work` is the digest of its assignment; `store` how it reaches the gateway."""
 
     ground: Ground
     attempt: Attempt
     spec: AgentSpec
+    asked: Sequence[AgentSpec]
     work: str
     store_url: str
     store_ca: str
@@ -64,15 +66,24 @@ class AgentPod:
     def _sandboxed(self) -> bool:
         return any(
             tool.builtin in SANDBOXED_NAMES or (tool.mcp is not None and tool.mcp.command is not None)
-            for tool in self.spec.tools
+            for tool in self._tools
         )
 
     @property
-    def _header_keys(self) -> list[KeyRef]:
-        """The keys of Secrets that headers of MCP servers take their values from."""
-        headers = [header for tool in self.spec.tools if tool.mcp for header in tool.mcp.headers]
-        refs = [header.value_from.secret_key_ref for header in headers if header.value_from]
-        return list(dict.fromkeys(ref for ref in refs if ref is not None))
+    def _tools(self) -> list[Tool]:
+        return [tool for spec in (self.spec, *self.asked) for tool in spec.tools]
+
+    @property
+    def _keys(self) -> list[KeyRef]:
+        """The keys of Secrets beside that of the agent's own model: those of the models of Agents that it can ask, and
+        those that headers of MCP servers take their values from."""
+        own = self.spec.model.api_key_from
+        models = [spec.model.api_key_from for spec in self.asked]
+        headers = [header.value_from for tool in self._tools if tool.mcp for header in tool.mcp.headers]
+        refs = [source.secret_key_ref for source in (*models, *headers) if source is not None]
+        return list(
+            dict.fromkeys(ref for ref in refs if ref is not None and (own is None or ref != own.secret_key_ref))
+        )
 
     def _content(self) -> Content:
         return Content(
@@ -88,7 +99,7 @@ class AgentPod:
         mounts = [mount("tmp", "/tmp"), mount("store", STORE, read_only=True)]  # noqa: S108
         mounts += [mount("sockets", SOCKETS)] if self._sandboxed else []
         mounts += [mount("model", MODEL, read_only=True)] if self.spec.model.api_key_from else []
-        mounts += [mount("secrets", SECRETS, read_only=True)] if self._header_keys else []
+        mounts += [mount("secrets", SECRETS, read_only=True)] if self._keys else []
         return {
             **self._image("agent", "pilothouse.attempts.pod"),
             "env": [{"name": name, "value": value} for name, value in self._env().items()],
@@ -151,8 +162,8 @@ class AgentPod:
         if (key := self.spec.model.api_key_from) is not None:
             items = [{"key": key.secret_key_ref.key, "path": "key"}]
             volumes.append({"name": "model", "secret": {"secretName": key.secret_key_ref.name, "items": items}})
-        if self._header_keys:
-            sources = [{"secret": _as_file(ref)} for ref in self._header_keys]
+        if self._keys:
+            sources = [{"secret": _as_file(ref)} for ref in self._keys]
             volumes.append({"name": "secrets", "projected": {"sources": sources}})
         return volumes
 

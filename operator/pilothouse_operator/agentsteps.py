@@ -45,12 +45,12 @@ class AgentPods(PodExecutor):
     async def manifest(self, attempt: Attempt, work: Work) -> dict[str, Any]:
         if not isinstance(work, AgentWork):
             raise TypeError(f"step {attempt.step} is not an agent's")
-        spec = AgentSpec.model_validate(work.spec)
         pod = AgentPod(
             ground=self._ground,
             attempt=attempt,
-            spec=spec,
-            work=await self._assign(attempt, work, spec),
+            spec=AgentSpec.model_validate(work.spec),
+            asked=[AgentSpec.model_validate(spec) for spec in work.agents.values()],
+            work=await self._assign(attempt, work),
             store_url=self._store_url,
             store_ca=self._store_ca,
             pending_timeout=seconds(self._steps[attempt.step].pending_timeout),
@@ -84,17 +84,10 @@ class AgentPods(PodExecutor):
     def gone(self, attempt: Attempt) -> Ending:
         return Ending(AttemptState.LOST, failure=Failure(FailureCode.ENV, "its Pod is gone"))
 
-    async def _assign(self, attempt: Attempt, work: AgentWork, spec: AgentSpec) -> str:
+    async def _assign(self, attempt: Attempt, work: AgentWork) -> str:
         """Stores the assignment; its digest."""
         try:
-            data = Assignment(work, self._instructions(spec)).encode()
+            data = Assignment.of(work, lambda ref: self._config_maps[ref.name][ref.key]).encode()
         except ValueRefused as error:
             raise Failed(FailureCode.INP, f"the agent's arguments cannot be stored: {error}") from None
         return (await self._around.store.put_blob(attempt.ref.run.tenant, data)).digest
-
-    def _instructions(self, spec: AgentSpec) -> str:
-        prompt = spec.prompt
-        if prompt is None or prompt.system_from is None:
-            return (prompt and prompt.system) or ""
-        ref = prompt.system_from.config_map_key_ref
-        return self._config_maps[ref.name][ref.key]

@@ -1,5 +1,6 @@
 """Intake: from a Workflow as it was applied to a run that can begin, or to the verdict why it cannot."""
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -8,6 +9,7 @@ from uuid import UUID, uuid5
 
 from pilothouse.api import conditions as c
 from pilothouse.api.agent import Agent, AgentSpec
+from pilothouse.api.base import ApiModel
 from pilothouse.api.fields import seconds
 from pilothouse.api.manifest import Manifest, ManifestError, load
 from pilothouse.api.problem import Problem
@@ -51,8 +53,7 @@ class Intake:
         spec, metadata = workflow.spec, workflow.metadata
         namespace = metadata.namespace or ""
         agents = await self._agents(namespace, invoked(spec))
-        specs = (spec, *agents.values())
-        maps = await self._config_maps(namespace, {ref.name for each in specs for ref in config_refs(each)})
+        maps = await self._config_maps(namespace, (spec, *agents.values()))
         known = Known(agents=agents, config_maps=maps)
         await self._check(workflow, known)
         await self._check_agents(agents, known)
@@ -78,9 +79,13 @@ class Intake:
         )
 
     async def check_agent(self, agent: Agent) -> None:
-        """Raises NotNow where the Agent cannot be run as it is."""
-        maps = await self._config_maps(agent.metadata.namespace or "", {ref.name for ref in config_refs(agent.spec)})
-        await self._check(agent, Known(config_maps=maps))
+        """Raises NotNow where the Agent cannot be run as it is, or one that it can ask."""
+        namespace = agent.metadata.namespace or ""
+        asked = await self._agents(namespace, agent.spec.agents)
+        maps = await self._config_maps(namespace, (agent.spec, *asked.values()))
+        known = Known(agents=asked, config_maps=maps)
+        await self._check(agent, known)
+        await self._check_agents(asked, known)
 
     async def _check(self, manifest: Workflow | Agent, known: Known) -> None:
         problems = await check(manifest, known, self.evaluator)
@@ -97,15 +102,20 @@ class Intake:
                 raise NotNow(Standing.WAITING, c.REFERENCE_NOT_FOUND, f"Agent `{name}`: {told(problems)}")
 
     async def _agents(self, namespace: str, names: Iterable[str]) -> dict[str, AgentSpec]:
+        """Those of that name, and all that they can ask, as far as they are there."""
         found: dict[str, AgentSpec] = {}
-        for name in names:
-            if (obj := await self.kube.get(AGENTS, namespace, name)) is not None:
+        waiting = deque(names)
+        while waiting:
+            name = waiting.popleft()
+            if name not in found and (obj := await self.kube.get(AGENTS, namespace, name)) is not None:
                 found[name] = _agent(obj).spec
+                waiting += found[name].agents
         return found
 
-    async def _config_maps(self, namespace: str, names: Iterable[str]) -> dict[str, Mapping[str, str]]:
+    async def _config_maps(self, namespace: str, specs: Iterable[ApiModel]) -> dict[str, Mapping[str, str]]:
+        """Those that the specs refer to, as far as they are there."""
         found: dict[str, Mapping[str, str]] = {}
-        for name in sorted(names):
+        for name in sorted({ref.name for spec in specs for ref in config_refs(spec)}):
             if (obj := await self.kube.get(CONFIG_MAPS, namespace, name)) is not None:
                 found[name] = obj.get("data") or {}
         return found

@@ -42,21 +42,24 @@ class Desk:
     async def say(self, queue: QueueName, text: str, id: UUID | None = None) -> QueueItem:
         """Somebody outside of the run says it to the session."""
         message = to_wire(UserMessage.of(text, 1))
-        return await self.outside.enqueue(self._run.tenant, self.session, queue, message, id)
+        return await self.outside.enqueue(self.run.tenant, self.session, queue, message, id)
 
     async def take_back(self, *items: QueueItem) -> None:
-        await self.outside.cancel(self._run.tenant, self.session, [item.id for item in items])
+        await self.outside.cancel(self.run.tenant, self.session, [item.id for item in items])
 
     async def waiting(self) -> list[str]:
-        found = await self.outside.queued(self._run.tenant, self.session)
+        found = await self.outside.queued(self.run.tenant, self.session)
         return [item.message["content"][0]["text"] for item in found]
 
     async def events(self) -> Sequence[Event]:
         return await self._store.events(self.run)
 
     async def stored(self) -> Session:
-        [session] = await self._store.sessions(self.run)
+        [session] = await self.sessions()
         return session
+
+    async def sessions(self) -> Sequence[Session]:
+        return await self._store.sessions(self.run)
 
 
 @asynccontextmanager

@@ -66,7 +66,6 @@ async def results(desk: Desk) -> list[Mapping[str, Any]]:
 @pytest.mark.parametrize(
     ("spec", "why"),
     [
-        ({"tools": [{"agentRef": {"name": "other"}}]}, "Agents as tools of an Agent are not supported yet"),
         ({"governance": {"domains": {"deny": ["a b"]}}}, "governance.domains: `a b` must be a domain"),
         ({"tools": [{"mcp": {"name": "m", "command": ["no-such"]}}]}, "`m` cannot be used: cannot start 'no-such'"),
     ],

@@ -18,12 +18,21 @@ values = st.recursive(
     max_leaves=10,
 )
 objects = st.dictionaries(st.text(), values, max_size=3)
+specs = st.dictionaries(st.text(), objects, max_size=2)
 works = st.builds(
-    AgentWork, st.text(), objects, st.text(), objects, st.none() | st.floats(0.1, 1e6), st.none() | st.text()
+    AgentWork,
+    st.text(),
+    objects,
+    st.text(),
+    objects,
+    st.none() | st.floats(0.1, 1e6),
+    st.none() | st.text(),
+    specs,
 )
+prompts = st.dictionaries(st.text(), st.text(), max_size=2)
 
 
-@given(st.builds(Assignment, works, st.text()))
+@given(st.builds(Assignment, works, st.text(), prompts))
 def test_an_assignment_is_read_as_it_was_written(assignment: Assignment) -> None:
     assert Assignment.decode(assignment.encode()) == assignment
 
@@ -33,14 +42,27 @@ def test_a_value_that_json_cannot_hold_is_refused_by_name() -> None:
         Assignment(AgentWork("worker", {}, "Go.", {"n": float("nan")})).encode()
 
 
-GOOD = {
+def _spec(**prompt: Any) -> dict[str, Any]:
+    return {"model": {"provider": "OpenAI", "name": "m"}, **({"prompt": prompt} if prompt else {})}
+
+
+def test_an_assignment_holds_the_prompts_of_all_agents_wherever_they_stand() -> None:
+    from_map = {"configMapKeyRef": {"name": "prompts", "key": "p"}}
+    work = AgentWork("a", _spec(systemFrom=from_map), "", {}, agents={"b": _spec(system="Be b."), "c": _spec()})
+    assignment = Assignment.of(work, lambda ref: f"{ref.name}/{ref.key}")
+    assert (assignment.instructions, assignment.prompts) == ("prompts/p", {"b": "Be b.", "c": ""})
+
+
+GOOD: dict[str, Any] = {
     "agent": "worker",
     "spec": {},
     "message": "Go.",
     "arguments": {},
     "timeout": 5,
     "session": None,
+    "agents": {},
     "instructions": "",
+    "prompts": {},
 }
 
 

@@ -128,6 +128,8 @@ BAD_FILES: dict[str, list[str]] = {
     "retry-count": ["spec.steps[0].retry.attempts: must be at least 1; found 0"],
     "unknown-tool": ["spec.tools[0].builtin: there is no built-in tool `file_raed`; did you mean `file_read`?"],
     "bad-domain": ["spec.governance.domains: `https://example.com/` must be a domain like example.com"],
+    "agent-twice": ["spec.tools[2].agentRef.name: the Agent `writer` is listed at [1] already"],
+    "missing-tool-agent": ["spec.tools[1].agentRef.name: there is no Agent `wirter`; did you mean `writer`?"],
     "tool-twice": ["spec.tools[1].builtin: the tool `shell` is listed at [0] already"],
     "bad-schema": ["spec.outputs.schema: is no valid JSON schema: "],
     "remote-schema": ["spec.outputs.schema: is no valid JSON schema: "],

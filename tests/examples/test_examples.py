@@ -28,6 +28,7 @@ RUNS: list[tuple[str, dict[str, str], dict[str, Any]]] = [
         {"since": "v9.9.9"},
         {"title": "Nothing new", "changes": 0, "text": "Nothing new\n\nNo changes."},
     ),
+    ("press-release.yaml", {}, {"text": "Answers now take 38 ms.", "tokens": 1060}),
 ]
 
 
@@ -57,6 +58,17 @@ async def test_an_agent_step_runs_the_agent_s_own_loop_with_its_tools(cli: Cli) 
     assert calls == ["assistant: file_write", "assistant: shell", "assistant: file_read"]
     assert "toolResult: 2" in told, "what the shell counted in the file that was written"
     assert '    "Steps declare when they may be tried again",' in "\n".join(told), "the arguments reach the model"
+
+
+@pytest.mark.feature("B85")
+async def test_agents_that_are_asked_read_what_their_caller_wrote_and_their_work_is_in_the_step_s_log(cli: Cli) -> None:
+    result = await cli("run", "-f", "examples/press-release.yaml", "-o", "json")
+    assert result.status == 0, result.err
+    told = (await cli("logs", "press-release", "write")).out.splitlines()
+    assert "toolResult: Answers now take 40 ms." in told, "the checker reads the draft of the editor"
+    assert "toolResult: The draft says 40 ms; the benchmark says 38 ms." in told
+    assert 'toolResult: {"fit": true, "why": "Short, and it says what is new."}' in told
+    assert '"readers": "engineers"' in "\n".join(told), "the arguments reach the critic"
 
 
 def test_every_example_is_run() -> None:

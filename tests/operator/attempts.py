@@ -1,5 +1,6 @@
 """Attempts, and what Pods are made from, to test with."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -33,12 +34,13 @@ def command_pod(block: dict[str, Any] | None = None, pending: float = 600.0, **w
     return CommandPod(GROUND, attempt(), given, pod, pending, texts).manifest()
 
 
-def agent_pod(timeout: float | None = None, **spec: Any) -> dict[str, Any]:
-    body = {"model": {"provider": "OpenAI", "name": "m"}, **spec}
+def agent_pod(timeout: float | None = None, asked: Sequence[dict[str, Any]] = (), **spec: Any) -> dict[str, Any]:
+    body, *others = [{"model": {"provider": "OpenAI", "name": "m"}, **each} for each in (spec, *asked)]
     return AgentPod(
         ground=GROUND,
         attempt=attempt("ask", index=2),
         spec=AgentSpec.model_validate(body),
+        asked=[AgentSpec.model_validate(other) for other in others],
         work="sha256:" + "0" * 64,
         store_url="https://gateway.pilothouse.svc",
         store_ca="PEM",

@@ -96,6 +96,21 @@ def test_keys_for_headers_are_files_of_the_agent_alone() -> None:
     assert "secrets" not in {name for name, _ in mounts_of(sandbox).values()}
 
 
+def test_agents_that_can_be_asked_work_in_the_same_pod_with_keys_of_their_own() -> None:
+    other = {"secretKeyRef": {"name": "keys", "key": "other"}}
+    asked = [{"model": MODELLED | {"apiKeyFrom": other}, "tools": SHELL}, {"model": MODELLED, "tools": [tracker("a")]}]
+    pod = agent_pod(model=MODELLED, asked=asked)
+    agent, sandbox = parts(pod)
+    assert env_of(agent)["PILOTHOUSE_SANDBOX"] == "1"
+    assert volumes_of(pod)["model"]["secret"] == {"secretName": "keys", "items": [{"key": "openai", "path": "key"}]}
+    assert volumes_of(pod)["secrets"]["projected"]["sources"] == [
+        {"secret": {"name": "keys", "items": [{"key": "other", "path": "keys/other"}]}},
+        {"secret": {"name": "tracker", "items": [{"key": "a", "path": "tracker/a"}]}},
+    ]
+    assert mounts_of(agent)[SECRETS] == ("secrets", True)
+    assert "secrets" not in {name for name, _ in mounts_of(sandbox).values()}
+
+
 def test_the_users_belongings_are_the_sandboxs_and_never_beside_the_models_key() -> None:
     block = {
         "env": [{"name": "LD_PRELOAD", "value": "/data/x.so"}, {"name": "TOKEN", "valueFrom": KEY}],

@@ -1,11 +1,13 @@
 """From a Workflow as it was applied to a run, or to the verdict why there is none."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from pilothouse.api.agent import Agent
 from pilothouse.api.manifest import MAX_SPEC
 from pilothouse.api.workflow import Workflow
 from pilothouse.records.runs import NewRun
@@ -131,6 +133,54 @@ async def test_an_agent_that_cannot_be_run_may_yet_be_mended(scene: Scene, spec:
     standing, reason, said = await scene.refusal(invocation("ask"))
     assert (standing, reason) == (Standing.WAITING, "ReferenceNotFound")
     assert "Agent `scribe`" in said
+
+
+def asking(*names: str) -> dict[str, Any]:
+    return {"tools": [{"agentRef": {"name": name}} for name in names]}
+
+
+async def test_agents_that_can_be_asked_are_frozen_with_the_run(scene: Scene) -> None:
+    scene.agent(**asking("a", "scribe"))
+    scene.agent("a", **asking("b"))
+    scene.agent("b", **PROMPT)
+    scene.agent("idle")
+    scene.put(CONFIG_MAPS, "prompts", data={"p": "Be brief."})
+    run = await scene.run(invocation("ask"))
+    assert sorted(run.closure["agents"]) == ["a", "b", "scribe"]
+    assert run.closure["configMaps"] == {"prompts": {"p": "Be brief."}}
+
+
+BROKEN: list[tuple[str, dict[str, Any], str]] = [
+    ("is not there", {}, "Agent `a`: spec.tools[0].agentRef.name: there is no Agent `b`"),
+    ("has an unknown tool", {"tools": [{"builtin": "teleport"}]}, "Agent `b`: spec.tools[0].builtin"),
+    ("lacks its prompt", PROMPT, "Agent `b`: spec.prompt.systemFrom.configMapKeyRef.name: there is no ConfigMap"),
+]
+
+
+@pytest.mark.parametrize(("spec", "message"), [each[1:] for each in BROKEN], ids=[each[0] for each in BROKEN])
+async def test_an_agent_waits_for_one_that_it_can_ask_as_its_workflow_does(
+    scene: Scene, spec: dict[str, Any], message: str
+) -> None:
+    scene.agent("a", **asking("b"))
+    if spec:
+        scene.agent("b", **spec)
+    scene.agent(**asking("a"))
+    standing, reason, said = await scene.refusal(invocation("ask"))
+    assert (standing, reason) == (Standing.WAITING, "ReferenceNotFound")
+    assert message in said
+    scribe = read(await scene.kube.get(AGENTS, "team-a", "scribe") or {})
+    assert isinstance(scribe, Agent)
+    with pytest.raises(NotNow, match=re.escape(message)) as not_now:
+        await scene.intake.check_agent(scribe)
+    assert not_now.value.verdict.standing is Standing.WAITING
+
+
+async def test_agents_that_ask_one_another_can_be_run(scene: Scene) -> None:
+    scene.agent("a", **asking("scribe"))
+    scene.agent(**asking("a", "scribe"))
+    scribe = read(await scene.kube.get(AGENTS, "team-a", "scribe") or {})
+    assert isinstance(scribe, Agent)
+    await scene.intake.check_agent(scribe)
 
 
 STALLS: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [

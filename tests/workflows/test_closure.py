@@ -51,9 +51,22 @@ def test_only_what_is_referred_to_is_frozen() -> None:
     assert Closure.from_json(closure.to_json()) == closure
 
 
+def _asking(*names: str) -> AgentSpec:
+    tools = [{"agentRef": {"name": name}} for name in names]
+    return AgentSpec.model_validate({"model": {"provider": "OpenAI", "name": "m"}, "tools": tools})
+
+
+def test_agents_that_can_be_asked_are_frozen_with_what_they_read_however_they_ask_one_another() -> None:
+    agents = {"writer": _asking("a", "b"), "a": _asking("writer", "a"), "b": _asking("c"), "c": AGENT, "idle": AGENT}
+    closure = freeze(WORKFLOW, agents, CONFIG_MAPS)
+    assert sorted(closure.agents) == ["a", "b", "c", "writer"]
+    assert closure.config_maps["prompts"] == {"writer": "Be brief."}
+
+
 @pytest.mark.parametrize(
     ("agents", "config_maps", "message"),
     [
+        ({"writer": _asking("gone")}, CONFIG_MAPS, "there is no Agent `gone`, which Agent `writer` has as a tool"),
         ({}, CONFIG_MAPS, "there is no Agent `writer`"),
         ({"writer": AGENT}, {"scripts": {"run.py": ""}}, "there is no ConfigMap `prompts`"),
         ({"writer": AGENT}, CONFIG_MAPS | {"scripts": {}}, "ConfigMap `scripts` has no text under the key `run.py`"),

@@ -178,7 +178,8 @@ class Batch:
         cancelled = cancellations()
         slot.running = True
         try:
-            return await ready.tool.execute(ToolInvocation(slot.call.id, ready.arguments, on_update))
+            call = ToolInvocation(slot.call.id, ready.arguments, on_update, self._turn.id, slot.ordinal)
+            return await ready.tool.execute(call)
         except (StoreError, Failed):
             raise
         except (Exception, asyncio.CancelledError) as error:

@@ -4,7 +4,7 @@ Everything is counted from the messages of the branch, so a process that resumes
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pilothouse.agents.hooks import Block, GatedCall
 from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, Usage
@@ -27,6 +27,11 @@ class Limits:
     tool_calls_per_turn: int = 5
     consecutive_errors: int | None = 3
     repeated_calls: int | None = 3
+
+    def lowered(self, turns: int, duration: float | None) -> "Limits":
+        """These, where they are not above those."""
+        given = [each for each in (self.duration, duration) if each is not None]
+        return replace(self, turns=min(self.turns, turns), duration=min(given, default=None))
 
 
 class Bounds:

@@ -1,6 +1,6 @@
 """From an Agent's spec to what runs it: the task, the model's provider and the tools."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,6 +28,7 @@ from pilothouse.tools.output import BoundedTool, Outputs, PutBlob
 from pilothouse.tools.redaction import Redactor
 from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.sandboxed import Sandboxes
+from pilothouse.tools.tool import Tool
 
 _THINKING: Mapping[str, provider.ThinkingLevel] = {
     "Off": "off",
@@ -39,11 +40,20 @@ _THINKING: Mapping[str, provider.ThinkingLevel] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """An Agent as its run froze it. `instructions` is the system prompt, wherever the spec takes it from."""
+
+    name: str
+    spec: AgentSpec
+    instructions: str = ""
+
+
 def make_task(
     spec: AgentSpec,
     *,
     session: UUID,
-    step: StepId,
+    step: StepId | None,
     attempt: int,
     message: str,
     arguments: Mapping[str, JsonValue],
@@ -99,21 +109,20 @@ class ToolGround:
 
 
 @asynccontextmanager
-async def open_tools(spec: AgentSpec, ground: ToolGround) -> AsyncIterator[ToolRegistry]:
-    """The tools that the spec lists, for as long as the block lasts; the programs of MCP servers end with it.
+async def open_tools(spec: AgentSpec, ground: ToolGround, agents: Sequence[Tool] = ()) -> AsyncIterator[ToolRegistry]:
+    """The tools that the spec lists, for as long as the block lasts; the programs of MCP servers end with it. `agents`
+    are the tools that stand for the Agents it lists.
 
-    Raises Failed where the spec's domains cannot be read, an MCP server cannot be used, or another Agent is listed.
+    Raises Failed where the spec's domains cannot be read, or an MCP server cannot be used.
     """
-    if any(tool.agent_ref is not None for tool in spec.tools):
-        raise Failed(FailureCode.INP, "Agents as tools of an Agent are not supported yet")
     names = [tool.builtin for tool in spec.tools if tool.builtin is not None]
     try:
         gate = DomainGate.of(spec.governance.domains if spec.governance else None)
     except ValueError as error:
         raise Failed(FailureCode.INP, f"governance.domains: {error}") from None
     outputs = Outputs(ground.put_blob, ground.redactor, (spec.limits or AgentLimits()).output_bytes)
-    built_in = [BoundedTool(tool, outputs) for tool in builtin_tools(names, ground.sandboxes, gate)]
-    registry = ToolRegistry(built_in)
+    own = [*builtin_tools(names, ground.sandboxes, gate), *agents]
+    registry = ToolRegistry([BoundedTool(tool, outputs) for tool in own])
     servers = [tool.mcp for tool in spec.tools if tool.mcp is not None]
     mcp = McpGround(registry, ground.sandboxes, gate, outputs, ground.secret, ground.tell)
     async with mcp_tools(servers, mcp):

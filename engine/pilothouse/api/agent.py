@@ -77,6 +77,7 @@ class Tool(ApiModel):
     builtin: ToolName | None = None
     mcp: McpServer | None = None
     agent_ref: LocalRef | None = None
+    """The model sees it by its name and its description."""
     approval: ApprovalRule | None = None
 
 
@@ -191,6 +192,11 @@ class AgentSpec(ApiModel):
     compaction: Compaction | None = None
     sandbox: Sandbox | None = None
     pod: Pod | None = None
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """The names of the Agents that are its tools."""
+        return tuple(tool.agent_ref.name for tool in self.tools if tool.agent_ref is not None)
 
 
 class AgentStatus(Observed):

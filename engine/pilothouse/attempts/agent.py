@@ -1,13 +1,13 @@
 """One attempt of an agent step, from its assignment to its outcome in the store, wherever it is carried out."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from uuid import UUID
 
-from pilothouse.agents.definition import ToolGround, make_provider, make_task, open_tools
+from pilothouse.agents.definition import Definition, ToolGround, make_task
+from pilothouse.agents.delegation.team import Team
 from pilothouse.agents.events import Emit, ignore
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
 from pilothouse.api.agent import AgentSpec
@@ -15,6 +15,7 @@ from pilothouse.api.meta import KeyRef
 from pilothouse.attempts.assignment import Assignment
 from pilothouse.models.provider import ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
+from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import StepId
 from pilothouse.records.sessions import named_session, session_of
 from pilothouse.records.states import AttemptState
@@ -44,11 +45,12 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """An agent's task, and what it is done with."""
+    """An agent's task, and what and with whom it is done."""
 
     task: AgentTask
     provider: ModelProvider
     tools: ToolRegistry
+    team: Team
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class AgentAttempt:
         limit = assignment.work.timeout
         try:
             async with asyncio.timeout(limit) as clock, self.opened(assignment, surroundings) as means:
-                while not await self._finish(await self._run(means, surroundings)):
+                while not await self._finish(means, await self._run(means, surroundings.emit)):
                     pass
         except TimeoutError:
             if not clock.expired():
@@ -76,46 +78,52 @@ class AgentAttempt:
 
     @asynccontextmanager
     async def opened(self, assignment: Assignment, surroundings: Surroundings) -> AsyncIterator[Means]:
-        """What the work is done with, for as long as the block lasts."""
-        spec = AgentSpec.model_validate(assignment.work.spec)
+        """What the work is done with, for as long as the block lasts. Waits for a session that another attempt has."""
+        agent, members = _definitions(assignment)
+        task = self._task(agent, assignment)
         redactor = Redactor()
         secret = _learning(surroundings.secret, redactor)
-        task, provider = self._task(spec, assignment), _provider(spec, secret)
+        await self._hold(task, surroundings.tell)
         async with surroundings.sandbox as sandboxes:
             ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
-            async with open_tools(spec, ground) as tools:
-                yield Means(task, provider, tools)
+            team = Team(self.store, ground, members)
+            async with team.opened(agent, task) as (model, tools):
+                yield Means(task, model, tools, team)
 
-    async def _run(self, means: Means, surroundings: Surroundings) -> AgentResult:
-        """Waits for its session, where another attempt has that."""
+    async def _hold(self, task: AgentTask, tell: Callable[[str], None]) -> None:
+        """A session of its own is free."""
         told = False
-        while True:
+        while task.session_name is not None:
             try:
-                return await run_agent(means.task, self.store, means.provider, means.tools, surroundings.emit)
+                await self.store.open_session(task.session, task.session_name)
+                return
             except SessionBusy as busy:
                 if not told:
-                    surroundings.tell(f"waiting: {busy}")
+                    tell(f"waiting: {busy}")
                 told = True
                 await asyncio.sleep(BUSY_PAUSE)
 
-    def _task(self, spec: AgentSpec, assignment: Assignment) -> AgentTask:
+    async def _run(self, means: Means, emit: Emit) -> AgentResult:
+        return await run_agent(means.task, self.store, means.provider, means.tools, emit)
+
+    def _task(self, agent: Definition, assignment: Assignment) -> AgentTask:
         work = assignment.work
         return make_task(
-            spec,
+            agent.spec,
             session=self._session(work.session),
             session_name=work.session,
             step=self.step,
             attempt=self.number,
             message=work.message,
             arguments=work.arguments,
-            instructions=assignment.instructions,
+            instructions=agent.instructions,
         )
 
     def _session(self, name: str | None) -> UUID:
         run = self.store.ref.run
         return session_of(run, self.step) if name is None else named_session(run.tenant, name)
 
-    async def _finish(self, result: AgentResult) -> bool:
+    async def _finish(self, means: Means, result: AgentResult) -> bool:
         """Whether the outcome is recorded; not where a message came at the last moment, which goes first."""
         state = AttemptState.FAILED if result.failure else AttemptState.SUCCEEDED
         try:
@@ -125,8 +133,18 @@ class AgentAttempt:
         try:
             await self.store.finish(state, outputs, result.failure)
         except QueueNotEmpty:
+            await self._hush(means)
             return False
         return True
+
+    async def _hush(self, means: Means) -> None:
+        """Nobody hears what is said to an agent that was asked and has answered. Raises Failed where the message is for
+        one that an earlier process asked."""
+        for session in means.team.asked:
+            await self.store.clear(session, [QueueName.STEER, QueueName.FOLLOW_UP])
+        own = await self.store.queued(means.task.session)
+        if not means.team.asked and all(item.queue is QueueName.NEXT_TURN for item in own):
+            raise Failed(FailureCode.ENV, "a message waits for an agent of this attempt that has answered already")
 
 
 async def failure_of(work: Awaitable[None]) -> Failure | None:
@@ -161,6 +179,11 @@ def _learning(secret: Callable[[KeyRef], str], redactor: Redactor) -> Callable[[
     return ask
 
 
-def _provider(spec: AgentSpec, secret: Callable[[KeyRef], str]) -> ModelProvider:
-    source = spec.model.api_key_from
-    return make_provider(spec, None if source is None else partial(secret, source.secret_key_ref))
+def _definitions(assignment: Assignment) -> tuple[Definition, Mapping[str, Definition]]:
+    """The agent, and by name those that can be asked."""
+    work = assignment.work
+    members = {
+        name: Definition(name, AgentSpec.model_validate(spec), assignment.prompts[name])
+        for name, spec in work.agents.items()
+    }
+    return Definition(work.agent, AgentSpec.model_validate(work.spec), assignment.instructions), members

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TypeAlias
 from uuid import UUID
 
-from pilothouse.api.agent import AgentSpec
 from pilothouse.api.meta import KeyRef
 from pilothouse.attempts.agent import AgentAttempt, Surroundings, failure_of
 from pilothouse.attempts.assignment import Assignment
@@ -130,7 +129,7 @@ class LocalAgents:
             lambda ref: self._value("Secret", ref),
             tell=lambda text: self._tell(f"step {attempt.step}: {text}"),
         )
-        assignment = Assignment(work, self._instructions(AgentSpec.model_validate(work.spec)))
+        assignment = Assignment.of(work, lambda ref: self._value("ConfigMap", ref))
         await self._how(AgentAttempt(store, attempt.step, attempt.number), assignment, surroundings)
 
     @asynccontextmanager
@@ -141,14 +140,6 @@ class LocalAgents:
             if not sandbox.sealed:
                 self._tell(f"step {attempt.step}: its tools can reach the network: {sandbox.not_sealed_reason}")
             yield sandbox
-
-    def _instructions(self, spec: AgentSpec) -> str:
-        prompt = spec.prompt
-        if prompt is None:
-            return ""
-        if prompt.system_from is None:
-            return prompt.system or ""
-        return self._value("ConfigMap", prompt.system_from.config_map_key_ref)
 
     def _value(self, kind: str, ref: KeyRef) -> str:
         return self._sources.value(ValueSource(kind, ref.name, ref.key))

@@ -27,7 +27,7 @@ from pilothouse.records.runs import NewRun, NewStep, Run, StepId
 from pilothouse.records.states import Shutdown
 from pilothouse.records.values import JSON
 from pilothouse.store.ports import RunStore
-from pilothouse.workflows.closure import Closure, freeze
+from pilothouse.workflows.closure import Closure, freeze, invoked
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse.workflows.params import ParamError, bind, parse
 
@@ -184,8 +184,8 @@ def _for_a_cluster(closure: Closure) -> Iterator[Problem]:
             place = f"spec.steps[{index}].runCommand.image"
             yield Problem(place, "an image runs on a cluster only; leave it out to run here")
         yield from _pod_only(step.pod, f"spec.steps[{index}].pod")
-    for name, agent in closure.agents.items():
-        yield from _pod_only(agent.pod, f"Agent `{name}`: spec.pod")
+    for name in invoked(spec):
+        yield from _pod_only(closure.agents[name].pod, f"Agent `{name}`: spec.pod")
 
 
 def _pod_only(pod: Pod | None, place: str) -> Iterator[Problem]:

@@ -21,6 +21,11 @@ def named_session(tenant: UUID, name: str) -> UUID:
     return uuid5(tenant, f"session {name}")
 
 
+def child_session(parent: UUID, turn: UUID, ordinal: int) -> UUID:
+    """The session of an agent that another agent asked: that of the call, however often it is made."""
+    return uuid5(parent, f"call {turn} {ordinal}")
+
+
 FROM_OUTSIDE = UUID(int=0)
 """Stands for the attempt of an entry that no attempt wrote: it was imported."""
 

@@ -3,12 +3,16 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
+from uuid import UUID
 
 from pydantic import JsonValue
 
 from pilothouse.agents.messages import ImageContent, TextContent, Usage
 
 ExecutionMode = Literal["parallel", "sequential"]
+
+NO_TURN = UUID(int=0)
+"""Stands for the turn of a call that no model made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,16 @@ class ToolResult:
 class ToolInvocation:
     """One call: the model's id for it, and arguments that satisfy the tool's `parameters`.
 
-    `on_update` tells subscribers of a partial result; after the tool has returned it does nothing.
+    `on_update` tells subscribers of a partial result; after the tool has returned it does nothing. `turn`, an entry of
+    the session, and `ordinal` name the call for good: a model may give two calls one id, and a call that is made again
+    after a restart has them still.
     """
 
     id: str
     arguments: Mapping[str, JsonValue]
     on_update: Callable[[ToolResult], Awaitable[None]]
+    turn: UUID = NO_TURN
+    ordinal: int = 0
 
 
 class Tool(Protocol):

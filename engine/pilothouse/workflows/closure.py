@@ -14,13 +14,14 @@ from pilothouse.api.workflow import WorkflowSpec
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.store.errors import StoreUnusable
 from pilothouse.workflows.checks.support import supported
+from pilothouse.workflows.reach import reachable
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Closure:
-    """A Workflow's spec with the Agents that it invokes and the data of the ConfigMaps that it reads."""
+    """A Workflow's spec with the Agents that take part in it and the data of the ConfigMaps that it reads."""
 
     workflow: WorkflowSpec
     agents: Mapping[str, AgentSpec] = field(default_factory=dict)
@@ -58,11 +59,12 @@ def freeze(
     agents: Mapping[str, AgentSpec],
     config_maps: Mapping[str, Mapping[str, str]],
 ) -> Closure:
-    """The closure: the Agents that the workflow invokes, and of ConfigMaps the texts that it or they refer to.
+    """The closure: the Agents that the workflow invokes and those that they can ask, and of ConfigMaps the texts that
+    it or they refer to.
 
     `agents` and `config_maps` are those of its namespace. Raises Failed(F-ENV) naming what is missing.
     """
-    frozen = {name: _agent(name, agents) for name in invoked(workflow)}
+    frozen = reachable(invoked(workflow), agents)
     data: dict[str, dict[str, str]] = {}
     for spec in (workflow, *frozen.values()):
         for ref in config_refs(spec):
@@ -74,12 +76,6 @@ def invoked(workflow: WorkflowSpec) -> list[str]:
     """The names of the Agents that it invokes, each once."""
     names = (step.invoke_agent.agent_ref.name for step in workflow.steps or () if step.invoke_agent is not None)
     return list(dict.fromkeys(names))
-
-
-def _agent(name: str, agents: Mapping[str, AgentSpec]) -> AgentSpec:
-    if name not in agents:
-        raise Failed(FailureCode.ENV, f"there is no Agent `{name}`")
-    return agents[name]
 
 
 def config_refs(spec: ApiModel) -> Iterator[KeyRef]:

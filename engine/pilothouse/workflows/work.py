@@ -39,7 +39,8 @@ class CommandWork:
 @dataclass(frozen=True, slots=True)
 class AgentWork:
     """An agent's turn of work: the Agent's frozen spec (as its manifest), the message and the arguments. `session` is
-    the name of the conversation that it continues, None where the step has one of its own."""
+    the name of the conversation that it continues, None where the step has one of its own. `agents` are the specs of
+    those that it can ask, directly or through others, by name."""
 
     agent: str
     spec: Mapping[str, Any]
@@ -47,6 +48,7 @@ class AgentWork:
     arguments: Mapping[str, JSON]
     timeout: float | None = None
     session: str | None = None
+    agents: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 Work: TypeAlias = CommandWork | AgentWork

@@ -57,6 +57,7 @@ def _agent(spec: AgentSpec) -> Iterator[Problem]:
     yield from misfits(spec.inputs, "spec.inputs")
     yield from _tools(spec)
     yield from _servers(spec)
+    yield from _agents(spec)
     yield from _domains(spec)
     if spec.outputs is not None:
         try:
@@ -88,6 +89,17 @@ def _domains(spec: AgentSpec) -> Iterator[Problem]:
         DomainGate.of(spec.governance.domains if spec.governance else None)
     except ValueError as error:
         yield Problem("spec.governance.domains", str(error))
+
+
+def _agents(spec: AgentSpec) -> Iterator[Problem]:
+    seen: dict[str, int] = {}
+    for index, ref in enumerate(tool.agent_ref for tool in spec.tools):
+        if ref is None:
+            continue
+        if ref.name in seen:
+            where = f"spec.tools[{index}].agentRef.name"
+            yield Problem(where, f"the Agent `{ref.name}` is listed at [{seen[ref.name]}] already")
+        seen.setdefault(ref.name, index)
 
 
 def _tools(spec: AgentSpec) -> Iterator[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pilothouse.api.actions import InvokeAgent
-from pilothouse.api.agent import Agent, AgentSpec
+from pilothouse.api.agent import Agent, AgentSpec, Tool
 from pilothouse.api.base import ApiModel
 from pilothouse.api.meta import ConfigMapSource, KeyRef, SecretSource, ValueFrom
 from pilothouse.api.problem import Problem
@@ -28,7 +28,7 @@ class Known:
 def missing_references(manifest: Workflow | Agent, known: Known) -> Iterator[Problem]:
     """The references to Agents, ConfigMaps and Secrets that are known not to exist, or not to have that key."""
     for path, model in supported(manifest.spec, "spec"):
-        if isinstance(model, InvokeAgent) and known.agents is not None:
+        if isinstance(model, InvokeAgent | Tool) and model.agent_ref is not None and known.agents is not None:
             yield from _missing("Agent", model.agent_ref.name, known.agents, f"{path}.agentRef.name")
         for kind, keys, ref, where in _key_refs(model, path, known):
             yield from _missing_key(kind, keys, ref, where)

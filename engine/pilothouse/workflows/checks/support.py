@@ -40,7 +40,7 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
     Step: tuple(action for action in ACTIONS if action not in KINDS),
     AgentSpec: ("memory", "skills"),
     Sandbox: ("image", "isolation: Isolated", "isolation: Networked", "network", "runtimeClassName"),
-    Tool: ("agentRef", "approval"),
+    Tool: ("approval",),
     Governance: (
         "approvalTTL",
         "autonomy",

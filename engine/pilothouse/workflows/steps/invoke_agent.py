@@ -9,6 +9,7 @@ from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.values import JSON
 from pilothouse.workflows.expressions.template import as_text
 from pilothouse.workflows.params import ParamError, bind
+from pilothouse.workflows.reach import reachable
 from pilothouse.workflows.scope import Scope
 from pilothouse.workflows.steps.kind import Beginning, StepKind
 from pilothouse.workflows.work import AgentWork
@@ -33,6 +34,7 @@ class InvokeAgentKind(StepKind[InvokeAgent]):
             arguments=_bind(name, spec.inputs, {entry["name"]: entry["value"] for entry in given}),
             timeout=seconds(step.timeout) if step.timeout else None,
             session=action.session,
+            agents={each: asked.manifest() for each, asked in reachable(spec.agents, scope.agents).items()},
         )
 
 

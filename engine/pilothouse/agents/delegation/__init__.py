@@ -1,0 +1,1 @@
+"""Agents as tools of other agents, within one attempt."""
