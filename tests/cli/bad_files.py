@@ -151,6 +151,8 @@ BAD_FILES: dict[str, list[str]] = {
     "seed-of-anthropic": ["spec.model: options.seed may not be set: the format of Anthropic has no such field"],
     "stop-of-responses": ["spec.model: options.stop may not be set: the format of Responses has no such field"],
     "responses-of-anthropic": ["spec.model: api may be Responses only when provider is OpenAI, not Anthropic"],
+    "cost-without-prices": ["spec: model.prices must be set with governance.budget.cost, which is measured by them"],
+    "confirmation-of-a-schema": ["spec: limits.doubleConfirmation may not be set with outputs"],
     "pack-not-yet": ["kind: Pack is not supported yet"],
     "three-at-once": [
         'spec.parallelism: must be an integer; found "none"',

@@ -134,10 +134,13 @@ def _limits(limits: AgentLimits, budget: Budget) -> Limits:
         turns=budget.turns or Limits().turns,
         tool_calls=budget.tool_calls,
         tokens=budget.tokens,
+        cost=Decimal(budget.cost) if budget.cost else None,
         duration=seconds(budget.duration) if budget.duration else None,
         tool_calls_per_turn=limits.tool_calls_per_turn,
         consecutive_errors=limits.consecutive_errors,
         repeated_calls=limits.repeated_calls,
+        empty_responses=limits.empty_responses,
+        double_confirmation=limits.double_confirmation,
     )
 
 

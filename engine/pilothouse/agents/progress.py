@@ -7,6 +7,7 @@ from pydantic import JsonValue
 
 from pilothouse.agents.answers import Answer, AnswerSchema
 from pilothouse.agents.bounds import Bounds
+from pilothouse.agents.confirmation import Confirmation
 from pilothouse.agents.hooks import EndedTurn
 from pilothouse.agents.messages import AssistantMessage, Message, UserMessage
 from pilothouse.agents.session import CompactionBody, body_of
@@ -16,6 +17,8 @@ from pilothouse.records.sessions import Entry
 
 ANSWER_RETRIES = 2
 """How often a model is asked again for an answer that satisfies the schema."""
+
+SILENT = "Your response was empty. Go on with the task, or give the final answer."
 
 
 class Progress:
@@ -28,19 +31,22 @@ class Progress:
         self.failure: Failure | None = None
         self.bounds = bounds
         self._schema = schema
+        self._confirmation = Confirmation() if bounds.limits.double_confirmation else None
         self._answers = 0
         self._cut_off = False
 
     def observe(self, message: Message) -> None:
         self.bounds.observe(message)
+        if self._confirmation:
+            self._confirmation.observe(message)
         if not isinstance(message, AssistantMessage):
             return
         self.failure = _model_failure(message) if message.stop_reason == "error" else None
         if failed(message):
             return
-        if message.text or not message.tool_calls:
-            self.text = message.text
-        self._answers += not message.tool_calls
+        said = self._confirmation.text_of(message) if self._confirmation else message.text
+        self.text = said if said.strip() else self.text
+        self._answers += not (message.tool_calls or self.bounds.empty)
         self._cut_off = message.stop_reason == "length"
 
     def spend(self, entry: Entry) -> None:
@@ -56,11 +62,29 @@ class Progress:
         return self.failure is not None
 
     async def follow_ups(self) -> Sequence[Message]:
-        """The question again, with what was wrong, if the final answer does not satisfy the schema."""
-        if self._schema is None:
-            self.failure = _truncated() if self._cut_off else None
+        """What the model is told where it stopped and is not done."""
+        if self._cut_off and self._schema is None:
+            self.failure = _truncated()
             return ()
-        read = self._schema.read(self.text)
+        if self.bounds.empty:
+            self.failure = self.bounds.exceeded()
+            question = self._confirmation and self._confirmation.next()
+            return () if self.failure else (question or UserMessage.of(SILENT),)
+        if self._schema:
+            return self._ask_again(self._schema)
+        return self._confirm(self._confirmation) if self._confirmation else ()
+
+    def _confirm(self, confirmation: Confirmation) -> Sequence[Message]:
+        """An answer counts as it is where no turn is left to ask in, unless the model said that it is not done."""
+        message, exceeded = confirmation.next(), self.bounds.exceeded()
+        if message and exceeded is None:
+            return (message,)
+        self.failure = exceeded if confirmation.state == "unfinished" else None
+        return ()
+
+    def _ask_again(self, schema: AnswerSchema) -> Sequence[Message]:
+        """The question again, with what was wrong, if the final answer does not satisfy the schema."""
+        read = schema.read(self.text)
         if isinstance(read, Answer):
             self.answer = read
             return ()

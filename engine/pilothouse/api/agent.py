@@ -102,8 +102,12 @@ class AgentLimits(ApiModel):
 
     tool_calls_per_turn: Annotated[int, Field(ge=1, le=64)] = 5
     consecutive_errors: Annotated[int, Field(ge=1, le=100)] = 3
-    repeated_calls: Annotated[int, Field(ge=1, le=100)] = 3
-    """How often the same call with the same arguments may follow itself."""
+    repeated_calls: Annotated[int, Field(ge=2, le=100)] = 3
+    """Turns in a row with the same calls and the same arguments; the last of them is not executed."""
+    empty_responses: Annotated[int, Field(ge=1, le=100)] = 3
+    """Responses in a row with neither text nor calls."""
+    double_confirmation: bool = False
+    """Whether the model is asked if its answer is the last word."""
     output_bytes: Annotated[int, Field(ge=256, le=1_048_576)] = 15_000
     """How much of a tool's result the model sees."""
 
@@ -177,6 +181,18 @@ class AgentSpec(ApiModel):
                 else None
             ),
         ),
+        Rule(
+            "!has(self.governance) || !has(self.governance.budget) || !has(self.governance.budget.cost)"
+            " || has(self.model.prices)",
+            "model.prices must be set with governance.budget.cost, which is measured by them",
+            lambda spec: _cost_problem(spec),
+        ),
+        Rule(
+            "!has(self.limits) || !has(self.limits.doubleConfirmation) || !self.limits.doubleConfirmation"
+            " || !has(self.outputs)",
+            "limits.doubleConfirmation may not be set with outputs: an answer that fits a schema cannot say COMPLETED",
+            lambda spec: _confirmation_problem(spec),
+        ),
     )
 
     description: Line | None = None
@@ -197,6 +213,19 @@ class AgentSpec(ApiModel):
     def agents(self) -> tuple[str, ...]:
         """The names of the Agents that are its tools."""
         return tuple(tool.agent_ref.name for tool in self.tools if tool.agent_ref is not None)
+
+
+def _cost_problem(spec: AgentSpec) -> str | None:
+    budget = spec.governance.budget if spec.governance else None
+    if budget is None or budget.cost is None or spec.model.prices is not None:
+        return None
+    return "model.prices must be set with governance.budget.cost, which is measured by them"
+
+
+def _confirmation_problem(spec: AgentSpec) -> str | None:
+    if spec.limits is None or not spec.limits.double_confirmation or spec.outputs is None:
+        return None
+    return "limits.doubleConfirmation may not be set with outputs: an answer that fits a schema cannot say COMPLETED"
 
 
 class AgentStatus(Observed):

@@ -52,7 +52,7 @@ class Budget(ApiModel):
     tool_calls: Amount | None = None
     tokens: Amount | None = None
     cost: Cost | None = None
-    """In the currency of the price table."""
+    """US dollars, counted by `model.prices`."""
     duration: Duration | None = None
     """Waiting for a person does not count."""
 

@@ -68,7 +68,7 @@ def test_the_table_names_only_fields_that_exist() -> None:
     [
         ({"governance": {"policies": [], "preapproved": []}, "skills": []}, []),
         ({"governance": {"autonomy": "Supervised", "approvalTTL": "24h"}}, ["autonomy", "approvalTTL"]),
-        ({"governance": {"autonomy": "Full", "budget": {"cost": "1.5"}}}, ["autonomy", "budget.cost"]),
+        ({"governance": {"autonomy": "Full", "budget": {"turns": 1}}}, ["autonomy"]),
         ({"governance": {"domains": {"deny": ["a"]}, "rateLimit": {"calls": 1}}}, ["rateLimit"]),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 
 from pilothouse.api.agent import Agent, AgentSpec, Sandbox, Tool
 from pilothouse.api.base import GROUP, ApiModel
-from pilothouse.api.governance import Budget, Governance
+from pilothouse.api.governance import Governance
 from pilothouse.api.meta import ObjectMeta
 from pilothouse.api.pack import Pack
 from pilothouse.api.problem import Problem, path_of
@@ -50,7 +50,6 @@ NOT_YET: Mapping[type[ApiModel], Sequence[str]] = {
         "preapproved",
         "rateLimit",
     ),
-    Budget: ("cost",),
 }
 """By model, each field as users write it, or one value of it as `field: value`."""
 
