@@ -30,7 +30,8 @@ class Row:
 
 @dataclass(frozen=True)
 class Evidence:
-    """`asked`: of each request to the model its turn, the digest of what it showed, and whether that was legal."""
+    """`asked`: of each request to the model its turn, the digest of what it showed, and whether that was legal.
+    `said`: what was said to the agent while it was at work; `waiting`: what of it was not delivered."""
 
     attempt: Attempt
     entries: Sequence[Entry]
@@ -40,6 +41,8 @@ class Evidence:
     effects: Counter[str]
     asked: Sequence[tuple[int, str, bool]]
     kept: frozenset[str]
+    said: frozenset[str]
+    waiting: Sequence[str]
 
     @property
     def answers(self) -> int:
@@ -59,7 +62,8 @@ class Evidence:
 
 
 async def gather(store: RunStore, dsn: str, desk: Desk, ledger: Ledger) -> Evidence:
-    session = await _session(store, desk)
+    opened = await store.sessions(desk.run)
+    session = opened[0] if opened else Session(desk.session, None)
     return Evidence(
         attempt=(await store.attempts(desk.run))[-1],
         entries=session.entries,
@@ -69,12 +73,9 @@ async def gather(store: RunStore, dsn: str, desk: Desk, ledger: Ledger) -> Evide
         effects=ledger.effects(),
         asked=[(turn, shown, legal) for turn, shown, legal in ledger.facts("asked")],
         kept=frozenset(ledger.facts("kept")),
+        said=frozenset(ledger.facts("said")),
+        waiting=await desk.waiting() if opened else [],
     )
-
-
-async def _session(store: RunStore, desk: Desk) -> Session:
-    """An empty one where the process died before it opened it."""
-    return next(iter(await store.sessions(desk.run)), Session(desk.session, None))
 
 
 def _branch(session: Session) -> list[dict[str, Any]]:

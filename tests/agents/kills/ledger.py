@@ -8,7 +8,8 @@ from typing import Any
 
 
 class Ledger:
-    """Facts, each with a kind: `effect` of a call, `asked` of a model, `kept` of an entry, `point` of a write."""
+    """Facts, each with a kind: `effect` of a call, `asked` of a model, `said` to the agent, `kept` of an entry,
+    `point` of a write."""
 
     def __init__(self, file: Path) -> None:
         self._file = file

@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeAlias
 
 from pilothouse.agents.messages import AssistantMessage, Message, ToolResultMessage, to_wire
 from pilothouse.models.provider import ModelEvent, ModelRequest
@@ -14,21 +14,21 @@ from tests.agents.doubles import ATool, Model, Work, registry
 from tests.agents.kills.ledger import Ledger
 from tests.agents.kills.plans import KINDS, Kind
 
+Meanwhile: TypeAlias = Callable[[str], Awaitable[None]]
+"""What happens in the world while the call of an id runs."""
 
-def tools(ledger: Ledger) -> ToolRegistry:
+
+def tools(ledger: Ledger, meanwhile: Meanwhile) -> ToolRegistry:
     """One of each kind."""
-    return registry(*(_tool(name, kind, ledger) for name, kind in KINDS.items()))
+    works = {name: _work(kind, ledger, meanwhile) for name, kind in KINDS.items()}
+    return registry(*(ATool(name, works[name], kind.idempotent, kind.mode) for name, kind in KINDS.items()))
 
 
-def _tool(name: str, kind: Kind, ledger: Ledger) -> ATool:
-    return ATool(name, _work(kind, ledger), kind.idempotent, kind.mode)
-
-
-def _work(kind: Kind, ledger: Ledger) -> Work:
+def _work(kind: Kind, ledger: Ledger, meanwhile: Meanwhile) -> Work:
     async def work(call: ToolInvocation) -> ToolResult:
         await asyncio.sleep(0)
         ledger.note("effect", call.id)
-        await asyncio.sleep(0)
+        await meanwhile(call.id)
         if kind.raises:
             raise OSError(f"{call.id} failed")
         return ToolResult.of(f"did {call.id}".ljust(kind.size, "."))

@@ -2,9 +2,10 @@
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from pilothouse.records.queues import QueueName
 from pilothouse.tools.tool import ExecutionMode
 from tests.agents.doubles import calls, says
 
@@ -37,10 +38,12 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Plan:
-    """What the model says, turn by turn. With `asks_again` the answer must be a number, and the first one is none."""
+    """What the model says, turn by turn. With `asks_again` the answer must be a number, and the first one is none.
+    `said`: what somebody says to the agent while a call runs, by the call's id."""
 
     turns: Sequence[Mapping[str, Any]]
     asks_again: bool = False
+    said: Mapping[str, tuple[QueueName, str]] = field(default_factory=dict)
 
     def repeatable(self, call: str) -> bool:
         """Whether the tool that the call of this id names promises that the call may be made again."""
@@ -53,9 +56,11 @@ def draw(chance: random.Random) -> Plan:
     again, and half of all batches only calls that run side by side."""
     harmless = chance.random() < 0.5
     turns = [_turn(chance, number, harmless) for number in range(chance.randint(1, 4))]
-    asks_again = chance.random() < 0.25
-    answers = [says("none"), says("7")] if asks_again else [says("done")]
-    return Plan([*turns, *answers], asks_again)
+    said = dict(filter(None, [_said(chance, turn) for turn in turns]))
+    follow_ups = [text for queue, text in said.values() if queue is QueueName.FOLLOW_UP]
+    asks_again = not follow_ups and chance.random() < 0.25
+    answers = [says("none"), says("7")] if asks_again else map(says, ["done", *follow_ups])
+    return Plan([*turns, *answers], asks_again, said)
 
 
 def _turn(chance: random.Random, number: int, harmless: bool) -> dict[str, Any]:
@@ -63,6 +68,15 @@ def _turn(chance: random.Random, number: int, harmless: bool) -> dict[str, Any]:
     names = [name for name, kind in KINDS.items() if _fits(kind, harmless, at_once)] + [MISSING]
     chosen = chance.choices(names, [1 if name == MISSING else 3 for name in names], k=chance.randint(1, 5))
     return calls(*((f"t{number}c{place}", name, {"text": "x"}) for place, name in enumerate(chosen)))
+
+
+def _said(chance: random.Random, turn: Mapping[str, Any]) -> tuple[str, tuple[QueueName, str]] | None:
+    """At most one message a turn, as what is said at the same time has no order."""
+    heard = [call["id"] for call in turn["toolCalls"] if call["name"] != MISSING]
+    if not heard or chance.random() < 0.5:
+        return None
+    during, queue = chance.choice(heard), chance.choice((QueueName.STEER, QueueName.FOLLOW_UP))
+    return during, (queue, f"{queue} during {during}")
 
 
 def _fits(kind: Kind, harmless: bool, at_once: bool) -> bool:

@@ -14,22 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from pydantic import TypeAdapter
 
 from pilothouse.agents.bounds import Limits
+from pilothouse.agents.messages import UserMessage, to_wire
 from pilothouse.agents.task import AgentTask, run_agent
 from pilothouse.records.runs import AttemptRef, StepId
 from pilothouse.records.sessions import Entry
 from pilothouse.records.states import AttemptState
 from pilothouse.store.faults import KillAt, Point, faulty
 from pilothouse.store.keeping import keep_own
-from pilothouse.store.ports import PagedAttemptStore, RunStore
+from pilothouse.store.ports import PagedAttemptStore, RunStore, SessionStore
 from pilothouse.store.postgres import open_store
 from tests.agents.desk import STEP
 from tests.agents.kills.ledger import Ledger
-from tests.agents.kills.parts import CountedModel, tools
+from tests.agents.kills.parts import CountedModel, Meanwhile, tools
 from tests.agents.kills.plans import Plan
 
 KILLED = -9
@@ -66,7 +67,8 @@ async def carry_out(job: Job) -> None:
     ledger = Ledger(job.file)
     async with open_store(job.dsn) as opened:
         store = faulty(cast(RunStore, _Witnessed(opened, ledger)), _Strike(ledger, job.kill)).attempt_store(job.ref)
-        result = await run_agent(_task(job), store, CountedModel(job.plan.turns, ledger), tools(ledger))
+        heard = tools(ledger, _meanwhile(job, opened.session_store(), ledger))
+        result = await run_agent(_task(job), store, CountedModel(job.plan.turns, ledger), heard)
         state = AttemptState.FAILED if result.failure else AttemptState.SUCCEEDED
         await store.finish(state, await keep_own(store, result.outputs), result.failure)
 
@@ -75,6 +77,19 @@ def _task(job: Job) -> AgentTask:
     schema = {"type": "integer"} if job.plan.asks_again else None
     limits = Limits(consecutive_errors=None)
     return AgentTask(job.session, "Go.", output_schema=schema, limits=limits, step=StepId(STEP.path))
+
+
+def _meanwhile(job: Job, outside: SessionStore, ledger: Ledger) -> Meanwhile:
+    """Somebody says what the plan has for that call; once, however often the call runs."""
+
+    async def say(call: str) -> None:
+        if call in job.plan.said:
+            queue, text = job.plan.said[call]
+            message, id = to_wire(UserMessage.of(text, 1)), uuid5(job.session, text)
+            await outside.enqueue(job.ref.run.tenant, job.session, queue, message, id)
+            ledger.note("said", text)
+
+    return say
 
 
 class _Strike:

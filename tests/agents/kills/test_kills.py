@@ -73,7 +73,9 @@ async def _cases(ground: Ground, trials: Sequence[Trial], whole: Traces) -> list
         async with room:
             return Case(await ground.play(trial), whole)
 
-    return list(await asyncio.gather(*map(one, trials)))
+    async with asyncio.TaskGroup() as group:
+        played = [group.create_task(one(trial)) for trial in trials]
+    return [trial.result() for trial in played]
 
 
 def _expect_right(cases: Sequence[Case], capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +86,7 @@ def _expect_right(cases: Sequence[Case], capsys: pytest.CaptureFixture[str]) -> 
         "lost": sum(len(case.lost) for case in cases),
         "repeated": sum(len(case.repeated) for case in cases),
         "made again as they may be": sum(case.again for case in cases),
+        "messages said meanwhile": sum(len(case.end.said) for case in cases),
         "said OutcomeUnknown": sum(case.end.unknown for case in cases),
     }
     with capsys.disabled():

@@ -62,6 +62,7 @@ class Case:
             yield f"repeated effects: {self.repeated}"
         yield from _asked(self)
         yield from _results(self.end)
+        yield from _said(self.end)
         yield from _unknown(self) if self.end.unknown else _complete(self)
 
     def _excused(self, call: str) -> int:
@@ -97,6 +98,14 @@ def _results(end: Evidence) -> Iterator[str]:
         yield f"{end.answers} answers, told of {turns}"
 
 
+def _said(end: Evidence) -> Iterator[str]:
+    """Each message that was accepted is delivered, or waits; once."""
+    delivered = Counter(message["content"][0]["text"] for message in end.branch if message["role"] == "user")
+    places = delivered + Counter(end.waiting)
+    if wrong := {text: places[text] for text in end.said if places[text] != 1}:
+        yield f"messages that are not there once: {wrong}"
+
+
 def _unknown(case: Case) -> Iterator[str]:
     """It stands where it died, before a call that must not be made again."""
     end = case.end
@@ -115,6 +124,8 @@ def _complete(case: Case) -> Iterator[str]:
     end, whole = case.end, case.whole
     if end.open:
         yield f"calls without a result: {sorted(end.open)}"
+    if end.waiting:
+        yield f"it ended before it heard {end.waiting}"
     if end.branch != whole.branch:
         yield "the messages differ"
     if set(end.effects) != set(whole.effects):
