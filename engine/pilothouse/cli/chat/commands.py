@@ -1,6 +1,7 @@
 """What a line that begins with a slash does."""
 
 from collections.abc import Iterator, Sequence
+from uuid import UUID
 
 from pilothouse.agents.errors import AgentError
 from pilothouse.agents.harness import AgentHarness, Destination
@@ -65,18 +66,16 @@ def _nodes(tree: SessionTree) -> Sequence[Entry]:
 
 
 def _drawn(tree: SessionTree) -> Iterator[str]:
-    """A line an entry; those that hang deeper than one child each are indented as branches are."""
+    """A line an entry; one that does not hang below the line before it says below which."""
     branch, labels = {entry.id for entry in tree.branch()}, tree.labels()
+    numbers: dict[UUID | None, int] = {None: 0}
     for number, entry in enumerate(_nodes(tree), 1):
         mark = "*" if entry.id == tree.leaf else "|" if entry.id in branch else " "
         label = f" [{labels[entry.id]}]" if entry.id in labels else ""
-        below = "" if number == 1 or entry.parent == _nodes(tree)[number - 2].id else f" (below {_number(tree, entry)})"
+        above = numbers[entry.parent]
+        below = "" if above == number - 1 else f" (below {above or 'the root'})"
+        numbers[entry.id] = number
         yield f"{mark} {number:3} {_said(entry)}{label}{below}"
-
-
-def _number(tree: SessionTree, entry: Entry) -> str:
-    places = {node.id: str(number) for number, node in enumerate(_nodes(tree), 1)}
-    return places.get(entry.parent, "the root") if entry.parent else "the root"
 
 
 def _said(entry: Entry) -> str:
