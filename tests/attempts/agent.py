@@ -2,8 +2,8 @@
 
     python -m tests.attempts.agent [FILES [NUMBER before|after]]
 
-FILES is a folder with `token` and `key`, whose `door/agent` is the sandbox's door for this very user; `-` stands for
-the paths of a real Pod. The process ends with SIGKILL at the NUMBERth write of its store.
+FILES is a folder with `token`, `key` and `secrets`, whose `door/agent` is the sandbox's door for this very user; `-`
+stands for the paths of a real Pod. The process ends with SIGKILL at the NUMBERth write of its store.
 """
 
 import os
@@ -30,7 +30,8 @@ def main(folder: str = "-", number: str = "0", moment: Any = "before") -> int:
     files = Files()
     if folder != "-":
         place = Path(folder)
-        files = Files(place / "token", place / "key", Door(f"{place}/door/agent", os.geteuid(), os.getegid()))
+        door = Door(f"{place}/door/agent", os.geteuid(), os.getegid())
+        files = Files(place / "token", place / "key", door, place / "secrets")
 
     @asynccontextmanager
     async def killing(settings: Settings, given: Files) -> AsyncIterator[AttemptStore]:

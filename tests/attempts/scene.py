@@ -73,10 +73,17 @@ class Scene:
         return self.kube.pod(pod)
 
     async def environment(
-        self, spec: Mapping[str, Any], *, sandbox: bool = False, limit: float | None = None
+        self,
+        spec: Mapping[str, Any],
+        *,
+        sandbox: bool = False,
+        limit: float | None = None,
+        asked: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> dict[str, str]:
-        """The variables of a Pod that is to do this work."""
-        work = Assignment(AgentWork("worker", spec, "Go.", {}, limit)).encode()
+        """The variables of a Pod that is to do this work. `asked` are the specs of Agents that can be asked."""
+        others = asked or {}
+        prompts = {name: f"You are {name}." for name in others}
+        work = Assignment(AgentWork("worker", spec, "Go.", {}, limit, others), "", prompts).encode()
         blob = await self.store.put_blob(self.run.tenant, work)
         return {
             "PILOTHOUSE_STORE_URL": self.url,

@@ -19,6 +19,7 @@ from pilothouse.attempts.settings import Files
 from pilothouse.records.states import AttemptState
 from pilothouse.records.values import BlobRef, Inline
 from pilothouse.store.keeping import load
+from pilothouse.tools.redaction import MARK
 from tests.attempts.scene import Machine, Scene, events, says, scripted, shell, store_api
 from tests.gateway.serving import served
 from tests.models.wire import RawServer, Reply, answer, call_delta, delta, sse
@@ -150,6 +151,30 @@ async def test_the_model_s_key_is_read_before_each_call(scene: Scene, machine: M
         assert await agent.end() == 0
     keys = [line for seen in server.seen for line in seen.head.splitlines() if line.lower().startswith("auth")]
     assert [line.split()[-1] for line in keys] == [f"first-{CANARY}", f"second-{CANARY}"]
+    assert CANARY not in agent.log
+
+
+async def test_an_agent_that_is_asked_has_a_model_with_a_key_of_its_own_and_the_same_sandbox(
+    scene: Scene, machine: Machine
+) -> None:
+    key = machine.folder / "secrets/model/key"
+    key.parent.mkdir(parents=True)
+    key.write_text(CANARY)
+    asks = {"toolCalls": [{"name": "helper", "arguments": {"message": "Look."}}]}
+    spec = scripted(shell(f"echo {CANARY} > file"), asks, says("Done."))
+    spec["tools"] = [*spec["tools"], {"agentRef": {"name": "helper"}}]
+    reads = sse(call_delta(0, '{"path": "file"}', id="A", name="file_read"), delta(finish="tool_calls"))
+    server = RawServer([Reply([reads + b"data: [DONE]\n\n"]), Reply([answer("I saw it.")])])
+    async with _model(server) as model:
+        asked = {"helper": model | {"tools": [{"builtin": "file_read"}]}}
+        agent = await machine.agent(await scene.attempt(), await scene.environment(spec, sandbox=True, asked=asked))
+        await machine.sandbox()
+        assert await agent.end() == 0
+    assert (await scene.newest()).outputs["text"] == Inline("Done.")
+    assert all(f"Bearer {CANARY}" in seen.head for seen in server.seen)
+    system, question, *_, seen = server.seen[1].body["messages"]
+    assert (system["content"], question["content"]) == ("You are helper.", "Look.")
+    assert MARK in seen["content"], "what one tool shows of another agent's key is taken out"
     assert CANARY not in agent.log
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from pilothouse.attempts.assignment import Assignment
 from pilothouse.records.values import DEPTH_LIMIT
 from pilothouse.store.errors import Conflict
 from pilothouse_operator.kube.port import Object
@@ -151,6 +152,24 @@ async def test_an_agent_is_told_whether_it_can_be_run(desk: Desk) -> None:
     desk.config_map("prompts", p="Be brief.")
     await desk.later(10)
     assert desk.condition("Ready", "asks", AGENTS) == ("True", "Accepted")
+
+
+async def test_an_agent_can_be_run_once_those_that_it_can_ask_can_and_its_pod_is_told_of_them(desk: Desk) -> None:
+    await desk.begin()
+    desk.agent(tools=[{"agentRef": {"name": "helper"}}])
+    desk.workflow(invocation("ask"))
+    await desk.settle()
+    assert desk.condition("Reconciling", "scribe", AGENTS) == ("True", "ReferenceNotFound")
+    assert desk.condition("Ready") == ("False", "ReferenceNotFound")
+    desk.agent("helper", prompt={"systemFrom": {"configMapKeyRef": {"name": "prompts", "key": "p"}}})
+    desk.config_map("prompts", p="Be brief.")
+    await desk.later(10)
+    assert desk.condition("Ready", "scribe", AGENTS) == ("True", "Accepted")
+    pod = desk.kubelet.pod("ask")
+    [digest] = [each["value"] for each in pod["spec"]["containers"][0]["env"] if each["name"] == "PILOTHOUSE_WORK"]
+    assignment = Assignment.decode(await desk.store.get_blob(desk.tenant, digest))
+    assert assignment.work.agents.keys() == assignment.prompts.keys() == {"helper"}
+    assert assignment.prompts["helper"] == "Be brief."
 
 
 async def test_a_kind_that_is_not_carried_out_yet_says_so(desk: Desk) -> None:
