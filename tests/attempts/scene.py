@@ -83,7 +83,7 @@ class Scene:
         """The variables of a Pod that is to do this work. `asked` are the specs of Agents that can be asked."""
         others = asked or {}
         prompts = {name: f"You are {name}." for name in others}
-        work = Assignment(AgentWork("worker", spec, "Go.", {}, limit, others), "", prompts).encode()
+        work = Assignment(AgentWork("worker", spec, "Go.", {}, limit, agents=others), "", prompts).encode()
         blob = await self.store.put_blob(self.run.tenant, work)
         return {
             "PILOTHOUSE_STORE_URL": self.url,

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from pilothouse.agents.definition import Definition, ToolGround, make_task
-from pilothouse.agents.delegation.team import Team
+from pilothouse.agents.delegation.team import Ready, Team
 from pilothouse.agents.events import Emit, ignore
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
 from pilothouse.api.agent import AgentSpec
 from pilothouse.api.meta import KeyRef
 from pilothouse.attempts.assignment import Assignment
-from pilothouse.models.provider import ModelProvider
 from pilothouse.records.failures import Failed, Failure, FailureCode
 from pilothouse.records.queues import QueueName
 from pilothouse.records.runs import StepId
@@ -24,7 +23,6 @@ from pilothouse.store.errors import QueueNotEmpty, SessionBusy, StoreUnavailable
 from pilothouse.store.keeping import keep_own
 from pilothouse.store.ports import AttemptStore
 from pilothouse.tools.redaction import Redactor
-from pilothouse.tools.registry import ToolRegistry
 from pilothouse.tools.sandbox.errors import SandboxError
 from pilothouse.tools.sandboxed import Sandboxes
 
@@ -48,8 +46,7 @@ class Means:
     """An agent's task, and what and with whom it is done."""
 
     task: AgentTask
-    provider: ModelProvider
-    tools: ToolRegistry
+    ready: Ready
     team: Team
 
 
@@ -87,8 +84,8 @@ class AgentAttempt:
         async with surroundings.sandbox as sandboxes:
             ground = ToolGround(sandboxes, self.store.put_blob, redactor, secret, surroundings.tell)
             team = Team(self.store, ground, members)
-            async with team.opened(agent, task) as (model, tools):
-                yield Means(task, model, tools, team)
+            async with team.opened(agent, task) as ready:
+                yield Means(task, ready, team)
 
     async def _hold(self, task: AgentTask, tell: Callable[[str], None]) -> None:
         """A session of its own is free."""
@@ -104,7 +101,8 @@ class AgentAttempt:
                 await asyncio.sleep(BUSY_PAUSE)
 
     async def _run(self, means: Means, emit: Emit) -> AgentResult:
-        return await run_agent(means.task, self.store, means.provider, means.tools, emit)
+        ready = means.ready
+        return await run_agent(means.task, self.store, ready.model, ready.tools, ready.counted(emit))
 
     def _task(self, agent: Definition, assignment: Assignment) -> AgentTask:
         work = assignment.work

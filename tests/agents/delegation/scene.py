@@ -73,8 +73,8 @@ class Scene:
             arguments={},
             instructions=boss.instructions,
         )
-        async with Team(store, ground, self._members, gate).opened(boss, task) as (model, tools):
-            return await run_agent(task, store, model, tools, emit, gate)
+        async with Team(store, ground, self._members, gate).opened(boss, task) as ready:
+            return await run_agent(task, store, ready.model, ready.tools, ready.counted(emit), gate)
 
     async def sessions(self) -> dict[UUID, Session]:
         return {session.id: session for session in await self.desk.sessions()}

@@ -28,5 +28,5 @@ class Metered:
         async with aclosing(self._model.stream(request)) as events:
             async for event in events:
                 if isinstance(event, Done | Failed):
-                    self._account.observe(event.message)
+                    self._account.charge(event.message.usage.total_tokens)
                 yield event

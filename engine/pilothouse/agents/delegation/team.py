@@ -11,7 +11,7 @@ from pilothouse.agents.delegation.account import Account
 from pilothouse.agents.delegation.metered import Metered
 from pilothouse.agents.delegation.origin import Origin
 from pilothouse.agents.delegation.tool import AgentTool, Caller
-from pilothouse.agents.events import Emit
+from pilothouse.agents.events import AgentEvent, Emit
 from pilothouse.agents.hooks import BeforeToolCall
 from pilothouse.agents.session import SessionTree
 from pilothouse.agents.task import AgentResult, AgentTask, run_agent
@@ -19,6 +19,27 @@ from pilothouse.api.agent import AgentSpec
 from pilothouse.models.provider import ModelProvider
 from pilothouse.store.ports import AttemptStore
 from pilothouse.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The model and the tools of an agent. It has an account where it asks others, or was asked."""
+
+    model: ModelProvider
+    tools: ToolRegistry
+    account: Account | None
+
+    def counted(self, emit: Emit) -> Emit:
+        """Counts the agent's turns before others hear of them."""
+        account = self.account
+        if account is None:
+            return emit
+
+        async def announce(event: AgentEvent) -> None:
+            account.observe(event)
+            await emit(event)
+
+        return announce
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +58,23 @@ class Team:
         """Runs one of them, for the call that asked it, as `run_agent` does. Raises Failed, too, where its model or its
         tools cannot be had."""
         self.asked.add(task.session)
-        async with self.opened(definition, task, origin) as (model, tools):
-            return await run_agent(task, self.store, model, tools, emit, self.before_tool_call)
+        async with self.opened(definition, task, origin) as ready:
+            counted = ready.counted(emit)
+            return await run_agent(task, self.store, ready.model, ready.tools, counted, self.before_tool_call)
 
     @asynccontextmanager
     async def opened(
         self, definition: Definition, task: AgentTask, origin: Origin | None = None
-    ) -> AsyncIterator[tuple[ModelProvider, ToolRegistry]]:
-        """The model and the tools of one of them. `origin` is the call that asked it, None for the step's own agent."""
-        model, agents = self._model(definition.spec), list[AgentTool]()
+    ) -> AsyncIterator[Ready]:
+        """One of them, ready to run. `origin` is the call that asked it, None for the step's own agent."""
+        model, account, agents = self._model(definition.spec), None, list[AgentTool]()
         if origin is not None or definition.spec.agents:
             account = await self._account(task, origin)
             model = Metered(model, account)
             caller = Caller(definition.name, task, account, origin.depth if origin else 0)
             agents = [AgentTool(self.members[name], caller, self.run) for name in definition.spec.agents]
         async with open_tools(definition.spec, self.ground, agents) as tools:
-            yield model, tools
+            yield Ready(model, tools, account)
 
     async def _account(self, task: AgentTask, origin: Origin | None) -> Account:
         tree = await SessionTree.open(self.store, task.session, task.attempt, task.session_name, task.step)

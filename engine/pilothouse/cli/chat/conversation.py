@@ -103,7 +103,7 @@ class _Budgeted:
         self.exceeded = ""
         self._limits = task.limits
         self._bounds = Bounds(task.limits)
-        self.harness = harness_of(task, tree, means.provider, means.tools, self._stops, _none)
+        self.harness = harness_of(task, tree, means.ready.model, means.ready.tools, self._stops, _none)
         self.harness.hooks.tool_call.add(self._check)
         self.harness.subscribe(self._observe)
 
