@@ -29,6 +29,8 @@ class FakeApiServer:
     certificates: bool = False
     seen: list[dict[str, str]] = field(default_factory=list)
     """The headers of each request that reached the gateway."""
+    losing: int = 0
+    """How many answers to writes are still to be lost on the way back."""
 
     @property
     def app(self) -> Starlette:
@@ -54,6 +56,9 @@ class FakeApiServer:
             url = f"{self.gateway}/{request.path_params['path']}"
             body = await request.body()
             answer = await http.request(request.method, url, params=request.query_params, headers=headers, content=body)
+        if request.method == "POST" and self.losing:
+            self.losing -= 1
+            return _status(504, "Timeout", "the gateway gave no answer in time")
         return Response(answer.content, answer.status_code, {"content-type": answer.headers["content-type"]})
 
     async def _log(self, request: Request) -> Response:

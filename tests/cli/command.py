@@ -107,13 +107,14 @@ class Cli:
     async def _spawn(
         self, arguments: tuple[str, ...], out: int = asyncio.subprocess.PIPE
     ) -> asyncio.subprocess.Process:
-        command, *rest = arguments
+        command = arguments[0]
         where = () if command in {"validate", "version"} or command.startswith("-") else self.where
+        words = 2 if command == "session" else 1
         return await asyncio.create_subprocess_exec(
             *PROGRAM,
-            command,
+            *arguments[:words],
             *where,
-            *rest,
+            *arguments[words:],
             stdin=PIPE,
             stdout=out,
             stderr=PIPE,

@@ -9,7 +9,10 @@ import pytest
 from pilothouse import __version__
 from tests.cli.command import Cli
 
-COMMANDS = ("run", "resume", "cancel", "chat", "validate", "get", "describe", "logs", "events", "migrate", "version")
+COMMANDS = (
+    *("run", "resume", "cancel", "chat", "validate", "get", "describe", "logs", "events"),
+    *("steer", "follow-up", "next", "migrate", "version", "session"),
+)
 
 LOADED = """
 import json, sys
@@ -32,9 +35,9 @@ def helped(*arguments: str) -> tuple[str, int, set[str]]:
     return done.stdout, status, set(modules)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"session {each}" for each in ("list", "show", "export", "import"))])
 def test_the_help_of_a_command_imports_nothing_heavy(command: str) -> None:
-    _, status, modules = helped(command)
+    _, status, modules = helped(*command.split())
     assert status == 0
     assert modules & HEAVY <= {"pydantic"}, "typer itself looks whether an option's type is pydantic's"
 

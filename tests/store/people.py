@@ -11,7 +11,7 @@ import httpx
 
 from pilothouse.cli.access import Answer
 from pilothouse.cli.questions import Questions
-from pilothouse.cli.remote_sessions import RemoteSessionStore
+from pilothouse.cli.sessions.remote import RemoteSessionStore
 from pilothouse.gateway.app import build_app
 from pilothouse.gateway.read.wire import ROOT, TOKEN_HEADER
 from pilothouse.records.runs import Attempt, Run

@@ -1,16 +1,19 @@
-"""A cluster as a source of runs, read through the gateway of its installation."""
+"""A cluster as a source of runs and sessions, read through the gateway of its installation."""
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
-from pilothouse.cli.access import GATEWAY, Target, open_access
+from pilothouse.cli.access import GATEWAY, Access, Target, open_access
 from pilothouse.cli.command import CommandError
 from pilothouse.cli.questions import Questions
 from pilothouse.cli.reading import Reading
 from pilothouse.cli.remote import RemoteRuns
+from pilothouse.cli.sessions.reading import Sessions
+from pilothouse.cli.sessions.remote import RemoteSessionStore
 
 STDIN = "-"
 
@@ -26,9 +29,18 @@ class Cluster:
 
     @asynccontextmanager
     async def reading(self, namespace: str | None) -> AsyncIterator[Reading]:
-        target = Target(self.context, self.kubeconfig, self.gateway or GATEWAY, self._token())
-        async with open_access(target) as access:
+        async with self._access() as access:
             yield RemoteRuns(Questions(access), namespace or access.namespace)
+
+    @asynccontextmanager
+    async def sessions(self, namespace: str | None, only: UUID | None = None) -> AsyncIterator[Sessions]:
+        async with self._access() as access:
+            name = namespace or access.namespace
+            store = RemoteSessionStore(Questions(access), name)
+            yield Sessions(name, await store.tenant(only), store)
+
+    def _access(self) -> AbstractAsyncContextManager[Access]:
+        return open_access(Target(self.context, self.kubeconfig, self.gateway or GATEWAY, self._token()))
 
     def _token(self) -> str | None:
         if self.token_file is None:

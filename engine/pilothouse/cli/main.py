@@ -1,17 +1,31 @@
 """The commands, their options and their help. What they do is imported only when they are called."""
 
-import re
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pilothouse import __version__
+from pilothouse.cli import talk
+from pilothouse.cli.options import (
+    AnyNamespace,
+    Context,
+    Dsn,
+    Files,
+    Follow,
+    Format,
+    Gateway,
+    Kubeconfig,
+    MaybeRun,
+    Namespace,
+    Output,
+    RunName,
+    State,
+    TokenFile,
+    finish,
+    source_of,
+)
 from pilothouse.records.states import Shutdown
-
-if TYPE_CHECKING:
-    from pilothouse.cli.reading import Source
 
 app = typer.Typer(
     name="pilothouse",
@@ -21,74 +35,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-
-
-class Format(StrEnum):
-    """How a result is printed."""
-
-    TEXT = "text"
-    JSON = "json"
-    YAML = "yaml"
-
-
-Files = Annotated[
-    list[Path], typer.Option("-f", "--filename", help="A file, a folder of files, or - for standard input.")
-]
-State = Annotated[
-    Path | None,
-    typer.Option(
-        "--state", envvar="PILOTHOUSE_STATE", help="Where runs are kept.", show_default="the user's data folder"
-    ),
-]
-Dsn = Annotated[
-    str | None,
-    typer.Option("--dsn", envvar="PILOTHOUSE_DSN", help="A PostgreSQL of your own instead of the embedded one."),
-]
-
-
-def _namespace(name: str | None) -> str | None:
-    if name is not None and re.fullmatch("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name) is None:
-        raise typer.BadParameter("a namespace is at most 63 lower-case letters, digits and -")
-    return name
-
-
-Namespace = Annotated[
-    str, typer.Option("-n", "--namespace", callback=_namespace, help="The namespace of what names none.")
-]
-AnyNamespace = Annotated[
-    str | None,
-    typer.Option(
-        "-n",
-        "--namespace",
-        callback=_namespace,
-        help="The namespace of the runs.",
-        show_default="default; of a cluster, its context's",
-    ),
-]
-Context = Annotated[str | None, typer.Option("--context", help="Read a cluster: this context of the kubeconfig.")]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option("--kubeconfig", help="Read a cluster: this file's.", show_default="as kubectl finds it"),
-]
-Gateway = Annotated[
-    str | None,
-    typer.Option(
-        "--gateway",
-        metavar="NAMESPACE/SERVICE|URL",
-        help="Read a cluster: through this gateway.",
-        show_default="pilothouse/pilothouse-gateway",
-    ),
-]
-TokenFile = Annotated[
-    str | None,
-    typer.Option(
-        "--token-file", metavar="FILE|-", help="Read a cluster: by this token.", show_default="the context's own"
-    ),
-]
-Output = Annotated[Format, typer.Option("-o", "--output", help="How the result is printed.")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
-MaybeRun = Annotated[str | None, typer.Argument(metavar="[RUN]", help="WORKFLOW, WORKFLOW/NUMBER or the run's id.")]
-Follow = Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")]
 
 
 @app.command()
@@ -106,7 +52,7 @@ def run(
     from pilothouse.cli.where import Where
 
     request = command.Request(tuple(filename), tuple(param or ()), workflow, namespace)
-    _exit(command.start(Where.of(state, dsn), request, output.value))
+    finish(command.start(Where.of(state, dsn), request, output.value))
 
 
 @app.command()
@@ -125,7 +71,7 @@ def resume(
     from pilothouse.cli import run as command
     from pilothouse.cli.where import Where
 
-    _exit(command.resume(Where.of(state, dsn), run, tuple(filename or ()), namespace, output.value))
+    finish(command.resume(Where.of(state, dsn), run, tuple(filename or ()), namespace, output.value))
 
 
 @app.command()
@@ -142,7 +88,7 @@ def cancel(
     from pilothouse.cli import run as command
     from pilothouse.cli.where import Where
 
-    _exit(command.cancel(Where.of(state, dsn), run, verb, namespace))
+    finish(command.cancel(Where.of(state, dsn), run, verb, namespace))
 
 
 @app.command()
@@ -161,7 +107,7 @@ def chat(
     from pilothouse.cli.chat import command
     from pilothouse.cli.where import Where
 
-    _exit(command.chat(Where.of(state, dsn), command.Request(agent, tuple(filename), session, namespace)))
+    finish(command.chat(Where.of(state, dsn), command.Request(agent, tuple(filename), session, namespace)))
 
 
 @app.command()
@@ -169,7 +115,7 @@ def validate(filename: Files) -> None:
     """Check files without running anything."""
     from pilothouse.cli import run as command
 
-    _exit(command.check(tuple(filename)))
+    finish(command.check(tuple(filename)))
 
 
 @app.command("get")
@@ -188,7 +134,7 @@ def get_(
     """List the runs, or show one."""
     from pilothouse.cli import show as command
 
-    _exit(command.get(_source(options), run, namespace, output.value))
+    finish(command.get(source_of(options), run, namespace, output.value))
 
 
 @app.command()
@@ -206,7 +152,7 @@ def describe(
     """Tell all there is to tell of a run: steps, attempts, failures, events."""
     from pilothouse.cli import show as command
 
-    _exit(command.describe(_source(options), run, namespace))
+    finish(command.describe(source_of(options), run, namespace))
 
 
 @app.command()
@@ -226,7 +172,7 @@ def logs(
     """Print what the steps of a run printed, and what its agents said and did."""
     from pilothouse.cli import logs as command
 
-    _exit(command.logs(_source(options), run, step, follow, namespace))
+    finish(command.logs(source_of(options), run, step, follow, namespace))
 
 
 @app.command()
@@ -246,7 +192,13 @@ def events(
     """Print the events of a run in order."""
     from pilothouse.cli import show as command
 
-    _exit(command.events(_source(options), run, follow, namespace, output.value))
+    finish(command.events(source_of(options), run, follow, namespace, output.value))
+
+
+app.add_typer(talk.session)
+app.command()(talk.steer)
+app.command()(talk.follow_up)
+app.command("next")(talk.next_)
 
 
 @app.command()
@@ -255,36 +207,13 @@ def migrate(state: State = None, dsn: Dsn = None) -> None:
     from pilothouse.cli import migrate as command
     from pilothouse.cli.where import Where
 
-    _exit(command.migrate(Where.of(state, dsn)))
+    finish(command.migrate(Where.of(state, dsn)))
 
 
 @app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(f"pilothouse {__version__}")
-
-
-def _source(options: typer.Context) -> "Source":
-    """Where the runs are that a command shows: a cluster where an option of one was given, else this machine."""
-    given = options.params
-    cluster = {name: given[name] for name in ("context", "kubeconfig", "gateway", "token_file")}
-    if all(value is None for value in cluster.values()):
-        from pilothouse.cli.where import Where
-
-        return Where.of(given["state"], given["dsn"])
-    for name in ("state", "dsn"):
-        source = options.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter(
-                f"--{name} names runs of this machine, and another option a cluster: give one of them"
-            )
-    from pilothouse.cli.cluster import Cluster
-
-    return Cluster(**cluster)
-
-
-def _exit(code: int) -> None:
-    raise typer.Exit(code)
 
 
 def main() -> None:

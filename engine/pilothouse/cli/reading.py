@@ -1,14 +1,17 @@
-"""What the commands that show runs read: the same of this machine's store and of a cluster."""
+"""What the commands read that show runs and sessions: the same of this machine's store and of a cluster."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from pilothouse.records.events import Event
 from pilothouse.records.runs import Attempt, Run, RunRef, Snapshot
 from pilothouse.records.sessions import Session
 from pilothouse.store.history import RunLine
+
+if TYPE_CHECKING:
+    from pilothouse.cli.sessions.reading import Sessions
 
 
 class RunReader(Protocol):
@@ -59,4 +62,9 @@ class Source(Protocol):
 
     def reading(self, namespace: str | None) -> AbstractAsyncContextManager[Reading]:
         """The runs of the namespace; of the source's own where none is given."""
+        ...
+
+    def sessions(self, namespace: str | None, only: UUID | None = None) -> AbstractAsyncContextManager["Sessions"]:
+        """The sessions of the namespace. `only`: the one that will be asked for, where its id is known; who has rights
+        on that one alone needs no others then."""
         ...

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
 
 from pilothouse.cli.command import CommandError
 from pilothouse.cli.names import DEFAULT_NAMESPACE, find_run, tenant_of
 from pilothouse.cli.reading import Reading
+from pilothouse.cli.sessions.reading import Sessions
 from pilothouse.records.runs import Attempt, Run
 from pilothouse.store.history import RunLine, Wanted
 from pilothouse.store.ports import RunStore
@@ -68,6 +70,12 @@ class Where:
         """The runs of a namespace, as the commands read them that show runs."""
         async with self._opened() as (dsn, store):
             yield _LocalReading(self, dsn, store, namespace or DEFAULT_NAMESPACE)
+
+    @asynccontextmanager
+    async def sessions(self, namespace: str | None, only: UUID | None = None) -> AsyncIterator[Sessions]:
+        name = namespace or DEFAULT_NAMESPACE
+        async with self.store() as store:
+            yield Sessions(name, await tenant_of(store, name), store.session_store())
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[str, RunStore]]:

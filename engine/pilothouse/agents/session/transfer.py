@@ -15,7 +15,7 @@ from pilothouse.agents.session.errors import SessionError
 from pilothouse.agents.session.jsonl import FileEntry, Header, SessionFile
 from pilothouse.agents.session.times import TIMESTAMP, iso, timestamp_of
 from pilothouse.agents.session.tree import ATTEMPT, TASK, SessionTree
-from pilothouse.records.sessions import Entry, NewEntry
+from pilothouse.records.sessions import Entry, NewEntry, Session
 
 IMPLIED = "impliedByImport"
 """Marks a `leaf` entry that no file has: the store has one wherever a file goes on at another place."""
@@ -51,11 +51,11 @@ async def import_session(tree: SessionTree, file: SessionFile) -> Imported:
     return Imported(renamed, len(results), file.warnings)
 
 
-def export_session(tree: SessionTree, cwd: str, parent_session: str | None = None) -> SessionFile:
+def export_session(session: SessionTree | Session, cwd: str, parent_session: str | None = None) -> SessionFile:
     """All of the session. What the store's rows have and files do not is left out."""
-    entries = tuple(_exported(entry) for entry in tree.entries if not entry.body.get(IMPLIED))
+    entries = tuple(_exported(entry) for entry in session.entries if not entry.body.get(IMPLIED))
     began = entries[0].timestamp if entries else iso(datetime.now(UTC))
-    return SessionFile(Header(id=str(tree.id), timestamp=began, cwd=cwd, parent_session=parent_session), entries)
+    return SessionFile(Header(id=str(session.id), timestamp=began, cwd=cwd, parent_session=parent_session), entries)
 
 
 def _new_entries(tree: SessionTree, file: SessionFile, ids: Mapping[str, UUID]) -> Iterator[NewEntry]:
