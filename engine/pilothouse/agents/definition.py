@@ -20,6 +20,7 @@ from pilothouse.governance.domains import DomainGate
 from pilothouse.models import provider
 from pilothouse.models.factory import create
 from pilothouse.models.prices import Prices
+from pilothouse.models.text_calls import TextCalls
 from pilothouse.records.failures import Failed, FailureCode
 from pilothouse.records.runs import StepId
 from pilothouse.tools.builtin import builtin_tools
@@ -83,7 +84,7 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
     model = spec.model
     script = [turn.manifest() for turn in model.script or ()]
     try:
-        return create(
+        made = create(
             model.provider,
             model=model.name,
             api=model.api,
@@ -94,6 +95,7 @@ def make_provider(spec: AgentSpec, api_key: Callable[[], str | None] | None) -> 
         )
     except ValueError as error:
         raise Failed(FailureCode.INP, str(error)) from None
+    return TextCalls(made) if model.tool_calls == "Text" else made
 
 
 @dataclass(frozen=True, slots=True)

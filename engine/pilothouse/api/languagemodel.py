@@ -118,6 +118,8 @@ class Model(ApiModel):
     api_key_from: SecretSource | None = None
     """Mounted into the agent container as a file."""
     options: ModelOptions | None = None
+    tool_calls: Literal["Native", "Text"] = "Native"
+    """Native: in the form that the server's format has for calls. Text: in the text of its answers."""
     context_window: Annotated[int, Field(ge=1_024, le=100_000_000)] | None = None
     """Tokens that it takes at once, its answer included."""
     prices: ModelPrices | None = None
