@@ -72,9 +72,10 @@ def test_an_answer_in_json_is_no_call_unless_it_can_be_nothing_else(text: str) -
         ('{"name": "say", "arguments": [1]}', "say", "must be a JSON object"),
         ("say(text='a')", "tool_call", "not valid JSON"),
         ('["say"]', "tool_call", "must be a JSON object"),
+        ('{"name": "' + "x" * 129 + '", "arguments": {"a": 1', "tool_call", "not valid JSON"),
         ("[" * 100_000, "tool_call", "nested deeper"),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_a_block_that_cannot_be_read_is_a_call_that_tells_why(block: str, name: str, problem: str) -> None:
     said, [call] = read_calls(f"Hm. {OPEN}{block}{CLOSE}", TOOLS)
@@ -115,3 +116,9 @@ pieces = st.sampled_from([*'{}[]":, \n', "a", OPEN, CLOSE, "<tool_response", '{"
 def test_no_text_makes_it_fail(pieces: list[str]) -> None:
     for call in read_calls("".join(pieces), TOOLS)[1]:
         ToolCall.from_text("1", call.name, call.arguments)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129])
+def test_a_name_that_no_tool_can_have_is_none(name: str) -> None:
+    _, [call] = read_calls(f'{OPEN}{{"name": "{name}"}}{CLOSE}', TOOLS)
+    assert call.name == "tool_call"

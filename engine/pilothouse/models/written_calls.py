@@ -10,7 +10,9 @@ OPEN, CLOSE = "<tool_call>", "</tool_call>"
 RESPONSE = "tool_response"
 
 _FENCED = re.compile(r"```\w*[ \t]*\n(.*)\n[ \t]*```", re.DOTALL)
-_NAME = re.compile(r'"name"\s*:\s*"([^"]{1,128})"')
+_LONGEST_NAME = 128
+"""Characters; what stands in a name's place beyond that is none, and is not repeated to anyone."""
+_NAME = re.compile(rf'"name"\s*:\s*"([^"]{{1,{_LONGEST_NAME}}})"')
 _ARGUMENTS = ("arguments", "parameters")
 _FIELDS = frozenset({"name", *_ARGUMENTS, "type", "id"})
 
@@ -70,10 +72,12 @@ def _bare(text: str, tools: Collection[str]) -> WrittenCall | None:
 
 
 def _call(value: Any) -> WrittenCall | None:
-    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not set(value) <= _FIELDS:
+    if not isinstance(value, dict) or not set(value) <= _FIELDS:
+        return None
+    if not isinstance(name := value.get("name"), str) or not 0 < len(name) <= _LONGEST_NAME:
         return None
     arguments: Any = next((value[name] for name in _ARGUMENTS if name in value), {})
-    return WrittenCall(value["name"], arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return WrittenCall(name, arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
 def _unreadable(text: str) -> WrittenCall:
