@@ -49,7 +49,7 @@ AnyNamespace = Annotated[
         "-n",
         "--namespace",
         callback=_namespace,
-        help="The namespace of the runs.",
+        help="The namespace to look in.",
         show_default="default; of a cluster, its context's",
     ),
 ]
