@@ -143,3 +143,16 @@ async def test_another_conflict_than_that_is_raised(desk: Desk) -> None:
     store = Refusing(await desk.attempt(), FAR, after=False)
     with pytest.raises(Conflict, match="another one"):
         await go(desk, store, Model(calls(A), says("never")), hearing(desk, (STEER, "left")))
+
+
+@pytest.mark.feature("A69")
+async def test_what_is_queued_and_is_no_message_is_delivered_as_its_text(desk: Desk) -> None:
+    async def work(call: ToolInvocation) -> ToolResult:
+        await desk.outside.enqueue(desk.run.tenant, desk.session, STEER, {"role": "user", "content": 7})
+        return ToolResult.of("heard")
+
+    model = Model(calls(A), says("what?"), says("never"))
+    result = await go(desk, await desk.attempt(), model, ATool(work=work))
+    assert (result.failure, result.outputs["text"]) == (None, "what?")
+    assert users(model.requests[1].messages) == ["Go.", '{"role": "user", "content": 7}']
+    assert await desk.waiting() == []

@@ -57,7 +57,6 @@ class Team:
     async def run(self, definition: Definition, task: AgentTask, emit: Emit, origin: Origin) -> AgentResult:
         """Runs one of them, for the call that asked it, as `run_agent` does. Raises Failed, too, where its model or its
         tools cannot be had."""
-        self.asked.add(task.session)
         async with self.opened(definition, task, origin) as ready:
             counted = ready.counted(emit)
             return await run_agent(task, self.store, ready.model, ready.tools, counted, self.before_tool_call)
@@ -80,6 +79,7 @@ class Team:
         tree = await SessionTree.open(self.store, task.session, task.attempt, task.session_name, task.step)
         if origin is None:
             return Account.of(tree, task.limits)
+        self.asked.add(task.session)
         await origin.note(tree)
         return Account.of(tree, task.limits, origin.account)
 

@@ -1,5 +1,6 @@
 """The queues of a harness: what is said to an agent while it is at work, or before its next prompt."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
@@ -7,7 +8,7 @@ from uuid import UUID
 
 from pilothouse.agents.errors import AgentError
 from pilothouse.agents.journal import Inbox
-from pilothouse.agents.messages import Message, from_wire
+from pilothouse.agents.messages import Message, MessageError, UserMessage, from_wire
 from pilothouse.agents.queue import MessageQueue, QueueMode
 from pilothouse.agents.session import SessionTree
 from pilothouse.records import queues
@@ -125,7 +126,7 @@ class StoredQueues:
         cleared = await self._tree.store.clear(self._tree.id, [queues.QueueName(queue)])
         gone = {item.id for item in cleared}
         self._waiting = [one for one in self._waiting if one.item.id not in gone]
-        return [from_wire(item.message) for item in cleared]
+        return [_message(item) for item in cleared]
 
     def _of(self, queue: QueueName) -> Sequence[_Waiting]:
         taken = {one.item.id for one in self._taken}
@@ -136,7 +137,15 @@ class StoredQueues:
         known = {one.item.id: one for one in self._waiting}
         items = await self._tree.store.queued(self._tree.id)
         self._tree.waiting = bool(items)
-        self._waiting = [known.get(item.id) or _Waiting(item, from_wire(item.message)) for item in items]
+        self._waiting = [known.get(item.id) or _Waiting(item, _message(item)) for item in items]
+
+
+def _message(item: QueueItem) -> Message:
+    """What is no message is delivered as its text: whoever queued it past our commands stops nobody's run by that."""
+    try:
+        return from_wire(item.message)
+    except MessageError:
+        return UserMessage.of(json.dumps(item.message, ensure_ascii=False))
 
 
 def _holds(messages: Sequence[Message], message: Message) -> bool:
