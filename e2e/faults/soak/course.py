@@ -49,6 +49,11 @@ class Course:
         """What a witness hears of a run that did everything once."""
         return (line for step in self.steps if step in IN_PODS for line in lines(self.name, step))
 
+    def unknown(self) -> bool:
+        """Whether the run ended since nobody can tell what became of a step."""
+        conditions = {each["type"]: each for each in self.applied.object()["status"]["conditions"]}
+        return bool(conditions["Ready"]["reason"] == "OutcomeUnknown")
+
     def problem(self, release: Release) -> str | None:
         """What is wrong with a run that should have succeeded at once: in its status, its rows or its Pods."""
         state = self.applied.object()["status"]["run"]["state"]
