@@ -127,3 +127,23 @@ async def test_an_agent_that_is_not_in_the_files_is_named_beside_those_that_are(
     result = await cli("chat", "mat", "-f", file)
     assert (result.status, result.out) == (2, "")
     assert "hold no Agent `mat` of namespace default; they hold: mate" in result.err
+
+
+async def test_the_agent_may_ask_another_one_of_the_files(cli: Cli) -> None:
+    mate = """\
+apiVersion: pilothouse.dev/v1alpha1
+kind: Agent
+metadata: {name: mate}
+spec:
+  model:
+    provider: Scripted
+    script: [{toolCalls: [{name: cook, arguments: {message: What is there?}}]}, {text: Soup.}]
+  tools: [{agentRef: {name: cook}}]
+---
+apiVersion: pilothouse.dev/v1alpha1
+kind: Agent
+metadata: {name: cook}
+spec: {model: {provider: Scripted, script: [{text: There is soup.}]}}
+"""
+    result = await cli("chat", "mate", "-f", cli.file(mate), stdin="I am hungry.\n")
+    assert (result.status, result.out.splitlines()[1:]) == (0, ["< cook: There is soup.", "Soup."]), result.err

@@ -13,7 +13,7 @@ from pilothouse.api.agent import Agent
 from pilothouse.api.fields import seconds
 from pilothouse.api.pod import Pod
 from pilothouse.api.problem import Problem
-from pilothouse.api.workflow import Workflow, run_key
+from pilothouse.api.workflow import Workflow, WorkflowSpec, run_key
 from pilothouse.cli.command import CommandError, complete, tell
 from pilothouse.cli.configdata import ConfigMap
 from pilothouse.cli.driver import Driver, Secrets, secrets_of
@@ -110,7 +110,7 @@ async def _checked(request: Request, evaluator: Evaluator) -> "_Checked":
     if problems:
         raise CommandError("\n".join(["nothing was run", *problems]))
     workflow, namespace = _chosen(manifests, request.workflow)
-    closure = _closure(workflow, manifests, namespace)
+    closure = closure_of(workflow.spec, manifests, namespace)
     _runs_here(closure)
     return _Checked(workflow, namespace, closure, _params(workflow, request.params), secrets_of(manifests, namespace))
 
@@ -196,11 +196,12 @@ def _pod_only(pod: Pod | None, place: str) -> Iterator[Problem]:
         yield Problem(f"{place}.volumes", "volumes are mounted on a cluster only; leave them out to run here")
 
 
-def _closure(workflow: Workflow, manifests: Manifests, namespace: str) -> Closure:
+def closure_of(spec: WorkflowSpec, manifests: Manifests, namespace: str) -> Closure:
+    """All that a run of this Workflow reads, of the namespace's objects in the files."""
     agents = {name: agent.spec for name, agent in manifests.named(Agent, namespace).items()}
     config_maps = {name: dict(map_.texts) for name, map_ in manifests.named(ConfigMap, namespace).items()}
     try:
-        return freeze(workflow.spec, agents, config_maps)
+        return freeze(spec, agents, config_maps)
     except Failed as error:
         raise CommandError(str(error.failure)) from None
 

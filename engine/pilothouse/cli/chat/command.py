@@ -15,27 +15,23 @@ from pilothouse.cli.chat.conversation import Conversation
 from pilothouse.cli.chat.keyboard import Keyboard
 from pilothouse.cli.chat.screen import Screen
 from pilothouse.cli.command import PAUSED, CommandError, complete, tell
-from pilothouse.cli.configdata import ConfigMap
 from pilothouse.cli.driver import secrets_of
 from pilothouse.cli.manifests import Manifests, read
 from pilothouse.cli.names import name_of, tenant_of
 from pilothouse.cli.origin import Origin
-from pilothouse.cli.run import new_run
+from pilothouse.cli.run import closure_of, new_run
 from pilothouse.cli.sources import LocalSources
 from pilothouse.cli.validate import examine, told
 from pilothouse.cli.where import Where
 from pilothouse.records.runs import Run
 from pilothouse.records.sessions import named_session
 from pilothouse.records.states import RunState
-from pilothouse.store.errors import Conflict
+from pilothouse.store.errors import Conflict, NotFound
 from pilothouse.store.ports import RunStore
-from pilothouse.workflows.closure import Closure, freeze
+from pilothouse.workflows.closure import Closure
 from pilothouse.workflows.executor import Executor
 from pilothouse.workflows.expressions.evaluator import Evaluator
 from pilothouse.workflows.local.runner import Runner
-
-_LIST = 1_000
-"""Sessions of a namespace that are looked through for one that is at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +107,18 @@ def _session_of(run: Run) -> str | None:
 
 async def _holder(store: RunStore, tenant: UUID, session: UUID) -> Run | None:
     """The run whose attempt has the session."""
-    heads = await store.session_store().sessions(tenant, limit=_LIST)
-    holder = next((head.holder for head in heads if head.id == session), None)
+    try:
+        holder = (await store.session_store().session(tenant, session)).holder
+    except NotFound:
+        return None
     return None if holder is None else (await store.snapshot(holder.run)).run
 
 
 def _closure(request: Request, manifests: Manifests, session: str) -> Closure:
-    agents = {name: agent.spec for name, agent in manifests.named(Agent, request.namespace).items()}
+    agents, space = manifests.named(Agent, request.namespace), request.namespace
     if request.agent not in agents:
         there = ", ".join(sorted(agents)) or "none"
-        space = request.namespace
         raise CommandError(f"the files hold no Agent `{request.agent}` of namespace {space}; they hold: {there}")
-    config_maps = {name: dict(map_.texts) for name, map_ in manifests.named(ConfigMap, request.namespace).items()}
     invoke = {"agentRef": {"name": request.agent}, "session": session}
     spec = WorkflowSpec.model_validate({"steps": [{"name": "chat", "invokeAgent": invoke}]})
-    return freeze(spec, {request.agent: agents[request.agent]}, config_maps)
+    return closure_of(spec, manifests, space)
